@@ -3,7 +3,9 @@
 //! All memory, and what each thread printed, must be the same: on each host path with one or two host threads, with
 //! shuffled warps, with one block after the other, and for code lowered without passes.
 
-use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module, Output};
+use ptxvm::{
+    Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module, NativeCode, Output,
+};
 
 use crate::generate::{COUNTER_BYTES, INDEX_BYTES, INPUT_BYTES, result_bytes};
 use crate::program::Kernel;
@@ -148,21 +150,32 @@ struct Way {
     deterministic: bool,
     /// Lowered without any pass.
     plain: bool,
+    /// Loops run as native code. Then no limit of steps ends a kernel; the reference engine has ended.
+    native: bool,
 }
 
 impl Way {
     /// All ways: every host path of the machine, one and two host threads, shuffled warps, one block after the other,
-    /// and code lowered without any pass.
+    /// code lowered without any pass, and native code.
     fn all(seed: u64) -> Vec<Way> {
-        let way = |path, threads| Way { path, threads, schedule: None, deterministic: false, plain: false };
+        let way = |path, threads| Way {
+            path,
+            threads,
+            schedule: None,
+            deterministic: false,
+            plain: false,
+            native: false,
+        };
         let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
         let mut ways: Vec<Way> =
             paths.enumerate().map(|(i, path)| way(path, 1 + (i + seed as usize) % 2)).collect();
+        let fastest = ways[ways.len() - 1].path;
         let path = |i: u64| ways[(i % ways.len() as u64) as usize].path;
         let shuffled = Way { schedule: Some(seed), ..way(path(seed), 1) };
         let deterministic = Way { deterministic: true, ..way(path(seed + 1), 1) };
         let plain = Way { plain: true, ..way(path(seed + 2), 1) };
-        ways.extend([shuffled, deterministic, plain]);
+        let native = Way { native: true, plain: seed.is_multiple_of(2), ..way(fastest, 1) };
+        ways.extend([shuffled, deterministic, plain, native]);
         ways
     }
 
@@ -170,6 +183,8 @@ impl Way {
         let mut name = format!("PTXVM_HOST_PATH={}", self.path.name());
         match self.schedule {
             Some(seed) => name += &format!(" --schedule {seed}"),
+            None if self.native && self.plain => name += " --engine native without passes",
+            None if self.native => name += " --engine native",
             None if self.deterministic => name += " --deterministic",
             None if self.plain => name += " without passes",
             None => name += &format!(" --threads {}", self.threads),
@@ -182,6 +197,10 @@ impl Way {
         config.threads = Some(self.threads);
         config.schedule = self.schedule;
         config.deterministic = self.deterministic;
+        if self.native {
+            config.max_steps = None;
+            config.native_code = Some(NativeCode::Always);
+        }
     }
 }
 
@@ -202,7 +221,7 @@ pub fn compare(kernel: &Kernel) -> Result<(), Difference> {
     let expected = launch(&module, kernel, &initial, Engine::Reference, |_| {});
     for way in Way::all(kernel.data % 1000) {
         let module = if way.plain { &plain } else { &module };
-        let found = launch(module, kernel, &initial, Engine::Interpreter, |config| way.configure(config));
+        let found = launch(module, kernel, &initial, Engine::Auto, |config| way.configure(config));
         if let Some(what) = difference(&expected, &found) {
             return differs(&way.name(), what, expected.is_ok());
         }

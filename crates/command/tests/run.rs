@@ -45,6 +45,7 @@ fn ways() -> Vec<(String, Vec<&'static str>, Option<&'static str>)> {
         ("deterministic".to_owned(), vec!["--deterministic"], None),
         ("schedule_1".to_owned(), vec!["--schedule", "1"], None),
         ("threads_2".to_owned(), vec!["--threads", "2"], None),
+        ("native".to_owned(), vec!["--engine", "native"], None),
         ("reference".to_owned(), vec!["--engine", "reference"], None),
         // Who watches changes nothing.
         ("first_nan".to_owned(), vec!["--first-nan"], None),

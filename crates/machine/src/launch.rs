@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::cooperative::COOPERATIVE_BLOCKS;
 use crate::fault::Fault;
+use crate::native_code::NativeCode;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
 use crate::pool;
@@ -83,6 +84,9 @@ pub struct LaunchConfig {
     pub progress: Option<Arc<AtomicU64>>,
     /// Host instruction set for the vector handlers. `None`: the best one that the machine has.
     pub host_path: Option<HostPath>,
+    /// When loops run as native code. `None`: as [`ENGINE_VARIABLE`](crate::ENGINE_VARIABLE) says, or
+    /// [`NativeCode::Hot`].
+    pub native_code: Option<NativeCode>,
     /// Where `printf` goes.
     pub output: Output,
     /// Measure where the time goes. The launch adds its counts here, up to its end or its fault. Counting takes time.
@@ -113,6 +117,7 @@ impl LaunchConfig {
             bindings: Vec::new(),
             progress: None,
             host_path: None,
+            native_code: None,
             output: Output::stdout(),
             profile: None,
             overruns: None,

@@ -17,6 +17,7 @@ mod launch;
 mod loaded;
 pub mod mask;
 pub mod memory;
+mod native_code;
 mod observer;
 mod output;
 mod panics;
@@ -48,6 +49,7 @@ pub use memory::{
     STACK_BASE, WINDOW_BYTES, function_address, generic_offset, map_shared, rank_of_address, resolve,
     shared_base, shared_object, shared_rank,
 };
+pub use native_code::{ENGINE_VARIABLE, EngineError, NativeCode, native_code};
 pub use observer::{
     AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses,
     Completion, Compute, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent,

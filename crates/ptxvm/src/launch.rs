@@ -6,7 +6,8 @@ use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
 use isa::{Action, Effect, Kind, Type};
 use machine::{
-    Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
+    Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, NativeCode, ObserverHandle, Output,
+    Place, Undefined,
 };
 
 use tools::Checker;
@@ -134,12 +135,18 @@ impl From<[u32; 3]> for Extents {
     }
 }
 
-/// What executes a kernel. Both engines compute the same bits.
+/// What executes a kernel. All engines compute the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Engine {
-    /// The block-vectorised interpreter: fast, on all cores.
+    /// The interpreter, and native code for loops that run often. `PTXVM_ENGINE` and
+    /// [`LaunchConfig::native_code`] may choose otherwise.
     #[default]
+    Auto,
+    /// The block-vectorised interpreter: fast, on all cores.
     Interpreter,
+    /// The interpreter, with native code for every loop that can have it ([`NativeCode`]). For tests.
+    Native,
     /// One thread at a time, as the manual reads: slow. Tests compare the interpreter with it.
     Reference,
 }
@@ -205,7 +212,7 @@ impl Launch {
         self
     }
 
-    /// Chooses the engine; the default is the interpreter. The reference engine ignores host threads, host paths,
+    /// Chooses the engine. The reference engine ignores host threads, host paths,
     /// schedules and profiles.
     pub fn engine(mut self, engine: Engine) -> Launch {
         self.engine = engine;
@@ -328,11 +335,16 @@ impl Launch {
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;
         }
-        let config = self.config.clone();
+        let mut config = self.config.clone();
+        match self.engine {
+            Engine::Interpreter => config.native_code = Some(NativeCode::Never),
+            Engine::Native => config.native_code = Some(NativeCode::Always),
+            Engine::Auto | Engine::Reference => {}
+        }
         let prepared = loaded.device().machine().prepare(loaded.loaded(), &self.kernel, config, params);
         let result = prepared.and_then(|launch| match self.engine {
-            Engine::Interpreter => vm::run(&launch),
             Engine::Reference => reference::run(&launch),
+            Engine::Auto | Engine::Interpreter | Engine::Native => vm::run(&launch),
         });
         result.map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),

@@ -113,8 +113,8 @@ pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use loaded::Loaded;
 pub use machine::{
     Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchObserver,
-    LaunchReport, MOST_CLUSTER_BLOCKS, ObjectError, ObserverHandle, Output, Place, Profile, caught,
-    report_briefly,
+    LaunchReport, MOST_CLUSTER_BLOCKS, NativeCode, ObjectError, ObserverHandle, Output, Place, Profile,
+    caught, report_briefly,
 };
 pub use memory::{Array, Buffer, Slice};
 pub use module::Module;

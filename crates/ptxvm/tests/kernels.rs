@@ -5,14 +5,15 @@
 mod launch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use ptxvm::{HostPath, LaunchConfig, LowerOptions};
+use ptxvm::{HostPath, LaunchConfig, LowerOptions, NativeCode};
 
 /// A way to launch.
 type Way = (&'static str, fn(&mut LaunchConfig));
 
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 5] = [
     ("default", |_| {}),
     ("portable", |config| config.host_path = Some(HostPath::Portable)),
+    ("native", |config| config.native_code = Some(NativeCode::Always)),
     ("schedule_1", |config| config.schedule = Some(1)),
     ("threads_3", |config| config.threads = Some(3)),
 ];

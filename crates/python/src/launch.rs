@@ -140,10 +140,13 @@ impl<'py> Options<'py> {
                 "shared" => options.shared = Some(value.extract()?),
                 "engine" => {
                     engine = Some(match &*value.extract::<String>()? {
+                        "auto" => Engine::Auto,
                         "interpreter" => Engine::Interpreter,
+                        "native" => Engine::Native,
                         "reference" => Engine::Reference,
                         other => {
-                            let text = format!("`{other}` is no engine: interpreter, reference");
+                            let text =
+                                format!("`{other}` is no engine: auto, interpreter, native, reference");
                             return Err(PyValueError::new_err(text));
                         }
                     });
@@ -174,7 +177,7 @@ impl<'py> Options<'py> {
         }
         options.engine = match (options.questions.given()?, engine) {
             // Only the reference engine executes instructions one by one.
-            (Some(name @ ("trace" | "first_nan")), Some(Engine::Interpreter)) => {
+            (Some(name @ ("trace" | "first_nan")), Some(Engine::Interpreter | Engine::Native)) => {
                 return Err(PyValueError::new_err(format!(
                     "{name}= runs the reference engine: leave engine= out"
                 )));

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use lanes::HostPath;
-use machine::{Launch, LaunchError, host_path};
+use machine::{Launch, LaunchError, NativeCode, host_path, native_code};
 
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::KernelInfo;
@@ -17,6 +17,7 @@ pub(crate) struct Run<'l> {
     pub path: HostPath,
     /// `--schedule`: gangs of one warp in a shuffled order.
     pub shuffled: bool,
+    pub native_code: NativeCode,
     pub grid_barrier: GridBarrier,
     pub limits: Limits,
 }
@@ -42,13 +43,20 @@ impl<'l> Run<'l> {
             }
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
+        let native_code = match config.native_code {
+            Some(native_code) => native_code,
+            None => native_code().map_err(|error| LaunchError::Invalid(error.to_string()))?,
+        };
+        let limits = Limits::of(config);
+        let sliced = config.schedule.is_some() || config.deterministic || limits.count_steps();
         Ok(Run {
             launch,
             info: launch.kernel().kept(|| KernelInfo::new(launch)),
             path,
             shuffled: config.schedule.is_some(),
+            native_code: if sliced || path != HostPath::Avx512 { NativeCode::Never } else { native_code },
             grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
-            limits: Limits::of(config),
+            limits,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 /// The faults, by the part of the tree that they are in: `# name`, `in FILE`, `test ARGUMENTS of cargo test`, then `- ` and
 /// `+ ` before the lines that are replaced and those in their place.
-const LISTS: [&str; 11] = [
+const LISTS: [&str; 12] = [
     include_str!("list/table.txt"),
     include_str!("list/ir.txt"),
     include_str!("list/code.txt"),
@@ -10,6 +10,7 @@ const LISTS: [&str; 11] = [
     include_str!("list/memory.txt"),
     include_str!("list/lanes.txt"),
     include_str!("list/narrow.txt"),
+    include_str!("list/native.txt"),
     include_str!("list/texture.txt"),
     include_str!("list/tensor.txt"),
     include_str!("list/tensor_memory.txt"),

@@ -135,8 +135,8 @@ pub struct RunOptions {
     /// Exit with this code if the kernel faulted, or a tool found an error [default: 3]
     #[arg(long, value_name = "N")]
     pub error_exitcode: Option<u8>,
-    /// What executes the kernel: the fast interpreter, or one thread at a time as the manual reads
-    #[arg(long, value_enum, default_value_t = EngineName::Interpreter)]
+    /// What executes the kernel
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
     pub engine: EngineName,
     /// Host threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -176,8 +176,12 @@ pub struct RunOptions {
 /// `--engine`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
+    /// The interpreter, and native code for loops that run often
+    Auto,
     /// Fast, on all cores
     Interpreter,
+    /// Native code for every loop that can have it, from its first iteration on
+    Native,
     /// Slow and plain: what the interpreter is held against
     Reference,
 }
@@ -247,7 +251,9 @@ impl RunOptions {
         match self.engine {
             // Only the reference engine executes the instructions one by one.
             _ if self.trace.is_some() || self.first_nan => ptxvm::Engine::Reference,
+            EngineName::Auto => ptxvm::Engine::Auto,
             EngineName::Interpreter => ptxvm::Engine::Interpreter,
+            EngineName::Native => ptxvm::Engine::Native,
             EngineName::Reference => ptxvm::Engine::Reference,
         }
     }

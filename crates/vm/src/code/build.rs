@@ -131,8 +131,14 @@ impl<'a> Builder<'a> {
         }
         let reg_params =
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
+        let mut blocks: Vec<Block> = f.blocks.iter().map(|block| self.block(block)).collect();
+        if self.context.path == HostPath::Avx512 {
+            for (first, native) in self.native_loops() {
+                blocks[first as usize].native = Some(native);
+            }
+        }
         Function {
-            blocks: f.blocks.iter().map(|block| self.block(block)).collect(),
+            blocks,
             slots: self.slots.len() as u32,
             bytes: self.bytes,
             constants,
@@ -187,6 +193,7 @@ impl<'a> Builder<'a> {
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
+            native: None,
             slice_cost: match block {
                 ir::Block { may_spin: true, .. } => SPIN_COST,
                 ir::Block { reduces: true, .. } => REDUCTION_COST,

@@ -10,6 +10,7 @@ mod flow;
 mod fuse;
 mod linear;
 mod matrix;
+mod native;
 mod shuffle;
 mod signature;
 mod special;
@@ -36,6 +37,7 @@ pub(crate) use matrix::{
     Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,
     ScaleData, Strided,
 };
+pub(crate) use native::NativeLoop;
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
@@ -236,6 +238,8 @@ pub(crate) struct Block {
     pub warp: bool,
     /// Present if that operation is the whole basic block: lanes of several calls can meet here.
     pub meeting: Option<Box<Meeting>>,
+    /// Present if the block begins a loop that may run as native code.
+    pub native: Option<Box<NativeLoop>>,
     /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
     pub slice_cost: i64,
     /// Instructions of the basic block, as counted for each thread.

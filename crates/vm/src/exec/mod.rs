@@ -35,6 +35,7 @@ mod local;
 mod matrix;
 mod mbarrier;
 mod moves;
+mod native;
 mod notify;
 mod observe;
 mod path;
@@ -274,6 +275,21 @@ impl<'l> Gang<'l> {
             let block = &function.blocks[path.block as usize];
             if *budget & self.steps.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
+            }
+            if let Some(native) = &block.native
+                && !O::WATCHES
+                && let Some(code) = native.code(self.launch.native_code)
+            {
+                changed = true;
+                *budget -= 1;
+                if !self.run_native(path, native, code, window) {
+                    *budget = 0;
+                    return Ok(!self.scheduler.paths.is_empty());
+                }
+                if !self.scheduler.paths.is_empty() && self.should_stop(path, path.block) {
+                    return Ok(false);
+                }
+                continue;
             }
             if block.warp {
                 changed = true;

@@ -1,0 +1,257 @@
+//! Which loops can be compiled.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use ir::{BlockId, Function, OpKind, SimpleOp, Slot, SlotKind, Terminator, Touch, Width};
+use isa::Opcode;
+
+use crate::operation::Operation;
+use crate::{MOST_BLOCKS, MOST_PREDICATES, MOST_WORDS};
+
+/// A slot that passes between basic blocks of a loop, or into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The slot.
+    pub slot: Slot,
+    /// The loop writes it.
+    pub defined: bool,
+    /// An operation sees its bits, or it leaves the loop: its NaNs must be PTX's.
+    pub(crate) visible: bool,
+}
+
+/// A loop that consists of operations that native code has.
+#[derive(Debug)]
+pub struct Loop {
+    /// Its basic blocks. The first is its header.
+    pub blocks: Range<u32>,
+    /// Where lanes leave the loop.
+    pub exits: Vec<BlockId>,
+    /// The slots of 4 bytes that a frame points to.
+    pub words: Vec<Value>,
+    /// The predicates of a frame.
+    pub predicates: Vec<Value>,
+    pub(crate) bodies: Vec<Body>,
+}
+
+/// A basic block of a loop.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub operations: Vec<Operation>,
+    /// The slots that lanes elsewhere need while others are in this basic block. Lower basic blocks have none then.
+    pub needed: BTreeSet<Slot>,
+    pub end: End,
+    /// Instructions that a lane executes here.
+    pub cost: u32,
+}
+
+/// How a basic block of a loop ends. Places are indices of [`Frame::pending`](crate::Frame::pending).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Jump(usize),
+    Branch { pred: Slot, negated: bool, taken: usize, otherwise: usize },
+}
+
+/// The loops of a function that native code can run, outermost first. No loop is part of another.
+pub fn loops(function: &Function) -> Vec<Loop> {
+    let mut candidates: Vec<Range<u32>> = Vec::new();
+    for (index, block) in (0..).zip(&function.blocks) {
+        let back = block.terminator.successors().into_iter().filter(|next| next.0 <= index);
+        candidates.extend(back.map(|header| header.0..index + 1));
+    }
+    candidates.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    let kinds = OnceCell::new();
+    let kinds = || kinds.get_or_init(|| Kinds::of(function));
+    let mut found: Vec<Loop> = Vec::new();
+    for range in candidates {
+        let apart = found.last().is_none_or(|last| last.blocks.end <= range.start);
+        if apart && let Some(region) = Loop::new(function, range, kinds) {
+            found.push(region);
+        }
+    }
+    found
+}
+
+impl Loop {
+    fn new<'k>(function: &Function, blocks: Range<u32>, kinds: impl Fn() -> &'k Kinds) -> Option<Loop> {
+        let width = |slot: Slot| function.slots[slot.index()].width;
+        let inside = &function.blocks[blocks.start as usize..blocks.end as usize];
+        let mut exits: Vec<BlockId> = Vec::new();
+        let mut place = |next: BlockId| {
+            if blocks.contains(&next.0) {
+                return (next.0 - blocks.start) as usize;
+            }
+            let exit = exits.iter().position(|exit| *exit == next).unwrap_or_else(|| {
+                exits.push(next);
+                exits.len() - 1
+            });
+            blocks.len() + exit
+        };
+        let mut bodies = Vec::new();
+        for block in inside {
+            let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
+            let operations = ops.iter().map(|op| Operation::of(op, width)).collect::<Option<_>>()?;
+            let end = match block.terminator {
+                Terminator::Jump(next) => End::Jump(place(next)),
+                Terminator::Branch { pred, negated, taken, otherwise } => {
+                    End::Branch { pred, negated, taken: place(taken), otherwise: place(otherwise) }
+                }
+                _ => return None,
+            };
+            bodies.push(Body {
+                operations,
+                needed: BTreeSet::new(),
+                end,
+                cost: u32::try_from(block.instructions.len()).ok()?,
+            });
+        }
+        if blocks.len() + exits.len() > MOST_BLOCKS {
+            return None;
+        }
+
+        let live_at = |id: &BlockId| function.blocks[id.index()].live_in.iter().copied();
+        let live_out: BTreeSet<Slot> = exits.iter().flat_map(live_at).collect();
+        let live: BTreeSet<Slot> =
+            blocks.clone().map(BlockId).flat_map(|id| live_at(&id).collect::<Vec<_>>()).collect();
+        for index in 0..bodies.len() {
+            let waiting = (index + 1..bodies.len()).filter(|&other| waits(&bodies, index, other));
+            let live = waiting.flat_map(|other| live_at(&BlockId(blocks.start + other as u32)));
+            bodies[index].needed = live_out.iter().copied().chain(live).collect();
+        }
+        let defined: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::defs).collect();
+        // The interpreter keeps what is the same in all lanes, or steps evenly, in a form that makes addresses cheap.
+        let kinds = kinds();
+        let divides =
+            bodies.iter().any(|body| matches!(body.end, End::Branch { pred, .. } if kinds.varies(pred)));
+        if !divides && live_out.iter().any(|slot| defined.contains(slot) && !kinds.varies(*slot)) {
+            return None;
+        }
+        let used: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::uses).collect();
+        let ends = bodies.iter().filter_map(|body| match body.end {
+            End::Branch { pred, .. } => Some(pred),
+            End::Jump(_) => None,
+        });
+        let used: BTreeSet<Slot> = used.into_iter().chain(ends).collect();
+        let seen: BTreeSet<Slot> =
+            operations(&bodies).filter(|op| op.sees_bits()).flat_map(Operation::uses).collect();
+        let all = used.iter().chain(&defined).copied().collect::<BTreeSet<_>>();
+        // What is written in the basic block that reads it never leaves its registers.
+        let passes = all
+            .into_iter()
+            .filter(|slot| live.contains(slot) || live_out.contains(slot) || !defined.contains(slot));
+        let (predicates, words): (Vec<Value>, Vec<Value>) = passes
+            .map(|slot| Value {
+                slot,
+                defined: defined.contains(&slot),
+                visible: seen.contains(&slot) || live_out.contains(&slot),
+            })
+            .partition(|value| width(value.slot) == Width::Pred);
+        if words.len() > MOST_WORDS || predicates.len() > MOST_PREDICATES {
+            return None;
+        }
+        Some(Loop { blocks, exits, words, predicates, bodies })
+    }
+}
+
+/// Whether lanes may be at the start of basic block `other` while some are in the lower block `index`: they came from below
+/// both, or before lanes went back from below `other`.
+fn waits(bodies: &[Body], index: usize, other: usize) -> bool {
+    (0..).zip(bodies).take(other).any(|(from, body)| {
+        body.end.places().into_iter().any(|to| to == other && from < index || to <= index && to <= from)
+    })
+}
+
+impl End {
+    /// Where lanes go.
+    fn places(self) -> [usize; 2] {
+        match self {
+            End::Jump(place) => [place; 2],
+            End::Branch { taken, otherwise, .. } => [taken, otherwise],
+        }
+    }
+}
+
+fn operations(bodies: &[Body]) -> impl Iterator<Item = &Operation> {
+    bodies.iter().flat_map(|body| &body.operations)
+}
+
+/// How the lanes' values of a slot may be alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The same in all lanes.
+    Uniform,
+    /// Steps evenly from lane to lane.
+    Even,
+    Varies,
+}
+
+/// The kind of every slot of a function: the best that all its definitions allow. The interpreter may find less.
+struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    fn of(function: &Function) -> Kinds {
+        // Which special registers are the same in all lanes does not matter here: none is a literal.
+        let start = function.slots.iter().map(|info| match info.kind {
+            SlotKind::Special(_) => Kind::Even,
+            _ => Kind::Uniform,
+        });
+        let mut kinds = Kinds(start.collect());
+        let operations: Vec<_> = function.prologue.iter().chain(&function.ops).map(Flow::of).collect();
+        loop {
+            let before = kinds.0.clone();
+            operations.iter().for_each(|op| kinds.define(op));
+            if kinds.0 == before {
+                return kinds;
+            }
+        }
+    }
+
+    fn varies(&self, slot: Slot) -> bool {
+        self.0[slot.index()] == Kind::Varies
+    }
+
+    /// Joins what an operation gives its results.
+    fn define(&mut self, op: &Flow) {
+        let uses = op.uses.iter().map(|slot| self.0[slot.index()]).max().unwrap_or(Kind::Uniform);
+        let result = if op.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies };
+        for slot in &op.defs {
+            let kind = &mut self.0[slot.index()];
+            *kind = (*kind).max(result);
+        }
+    }
+}
+
+/// What an operation reads and writes.
+struct Flow {
+    uses: Vec<Slot>,
+    defs: Vec<Slot>,
+    /// The results are of the sources' kind, up to this one. `None`: they vary in any case.
+    keeps: Option<Kind>,
+}
+
+impl Flow {
+    fn of(op: &ir::Op) -> Flow {
+        let (mut uses, mut defs) = (Vec::new(), Vec::new());
+        op.clone().visit(&mut |slot, touch| match touch {
+            Touch::Use => uses.push(*slot),
+            Touch::Def => defs.push(*slot),
+        });
+        let keeps = match &op.kind {
+            OpKind::Pure { form, picks, .. } if !picks.ty(0).is_float() && steps(form.opcode) => {
+                Some(Kind::Even)
+            }
+            OpKind::Simple(SimpleOp::Copy { .. } | SimpleOp::Offset { .. } | SimpleOp::Resize { .. })
+            | OpKind::Cvta { .. } => Some(Kind::Even),
+            OpKind::Load(_) => Some(Kind::Uniform),
+            kind => kind.computes().then_some(Kind::Uniform),
+        };
+        Flow { uses, defs, keeps }
+    }
+}
+
+/// Whether the instruction makes even values of even values, for some of them.
+fn steps(opcode: Opcode) -> bool {
+    use Opcode::{Add, And, Cvt, Mad, Mul, Or, Shl, Shr, Sub, Xor};
+    matches!(opcode, Add | Sub | Mul | Mad | Shl | Shr | And | Or | Xor | Cvt)
+}
