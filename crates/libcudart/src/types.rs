@@ -1,4 +1,7 @@
 //! Structures that programs pass (`driver_types.h`, `vector_types.h`), with the layout that C compilers give them.
+//! Fields are those of the C structures, in their order.
+
+#![allow(missing_docs)]
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -7,7 +10,6 @@ use crate::Handle;
 /// The dimensions of a grid or a block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Dim3 {
     pub x: c_uint,
     pub y: c_uint,
@@ -17,7 +19,6 @@ pub struct Dim3 {
 /// `cudaLaunchConfig_t`
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct LaunchConfig {
     pub grid: Dim3,
     pub block: Dim3,
@@ -30,7 +31,6 @@ pub struct LaunchConfig {
 /// `cudaPos`, `cudaExtent`: elements of an array or bytes, then rows, then slices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Extent {
     pub width: usize,
     pub height: usize,
@@ -40,7 +40,6 @@ pub struct Extent {
 /// `cudaPitchedPtr`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct PitchedPtr {
     pub pointer: *mut c_void,
     pub pitch: usize,
@@ -51,7 +50,6 @@ pub struct PitchedPtr {
 /// `cudaMemcpy3DParms`
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Memcpy3D {
     pub from_array: Handle,
     pub from_position: Extent,
@@ -66,7 +64,6 @@ pub struct Memcpy3D {
 /// `cudaMemcpy3DPeerParms`
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Memcpy3DPeer {
     pub from_array: Handle,
     pub from_position: Extent,
@@ -82,7 +79,6 @@ pub struct Memcpy3DPeer {
 /// `cudaChannelFormatDesc`: the bits of each channel, and their kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ChannelDesc {
     pub x: c_int,
     pub y: c_int,
@@ -94,7 +90,6 @@ pub struct ChannelDesc {
 /// `cudaMemLocation`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct MemLocation {
     pub kind: c_int,
     pub id: c_int,
@@ -103,7 +98,6 @@ pub struct MemLocation {
 /// `cudaKernelNodeParams`
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct KernelNode {
     pub host: *mut c_void,
     pub grid: Dim3,
@@ -116,7 +110,6 @@ pub struct KernelNode {
 /// `cudaFuncAttributes`
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct FuncAttributes {
     pub shared: usize,
     pub constant: usize,
@@ -138,7 +131,6 @@ pub struct FuncAttributes {
 /// `cudaTextureDesc`
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct TextureDesc {
     pub address_mode: [c_int; 3],
     pub filter_mode: c_int,
