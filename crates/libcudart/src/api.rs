@@ -73,7 +73,8 @@ pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> c_int {
 
 /// Declares functions, each with a summary line. After a `/` comes the variant with per-thread default streams; `$default` is bound to the
 /// default stream of the called variant. Brackets list the major versions that have the function (without brackets: both), and `as` gives
-/// its symbol there. Functions that return no error are declared with `fn`.
+/// its symbol there. `=>` instead of a body names a function of the driver and its arguments: it is called in the current context, which
+/// is made first if there is none. Functions that return no error are declared with `fn`.
 macro_rules! api {
     ($table:ident: $($rest:tt)*) => {
         $crate::api::declare! { $table [] $($rest)* }
@@ -102,6 +103,21 @@ macro_rules! declare {
             unsafe { $body }
         }
         $crate::api::declare! { $table [$($entry;)* $crate::api::entry!($summary, $name, []);] $($rest)* }
+    };
+    ($table:ident [$($entry:expr;)*]
+        #[doc = $summary:literal]
+        $name:ident $(/ $per_thread:ident)? $([$($versions:tt)*])? ($($args:tt)*) $(|$default:ident|)?
+        => $driver:ident($($argument:expr),*);
+        $($rest:tt)*
+    ) => {
+        $crate::api::declare! { $table [$($entry;)*]
+            #[doc = $summary]
+            $name $(/ $per_thread)? $([$($versions)*])? ($($args)*) $(|$default|)? {
+                $crate::context::enter()?;
+                $crate::driver::cu!($driver($($argument),*))
+            }
+            $($rest)*
+        }
     };
     ($table:ident [$($entry:expr;)*]
         #[doc = $summary:literal]

@@ -113,28 +113,17 @@ api! { API:
         ChannelDesc { x, y, z, w, kind }
     }
     /// Makes an array of rows.
-    cudaMallocArray(array: *mut Handle, desc: In<ChannelDesc>, width: usize, height: usize, flags: c_uint) {
-        enter()?;
-        let descriptor = described(desc, Extent { width, height, depth: 0 }, flags)?;
-        cu!(cuArray3DCreate_v2(array, &raw const descriptor))
-    }
+    cudaMallocArray(array: *mut Handle, desc: In<ChannelDesc>, width: usize, height: usize, flags: c_uint)
+        => cuArray3DCreate_v2(array, &described(desc, Extent { width, height, depth: 0 }, flags)?);
     /// Makes an array of slices or layers.
-    cudaMalloc3DArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, flags: c_uint) {
-        enter()?;
-        let descriptor = described(desc, extent, flags)?;
-        cu!(cuArray3DCreate_v2(array, &raw const descriptor))
-    }
+    cudaMalloc3DArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, flags: c_uint)
+        => cuArray3DCreate_v2(array, &described(desc, extent, flags)?);
     /// Makes an array of levels.
-    cudaMallocMipmappedArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, levels: c_uint, flags: c_uint) {
-        enter()?;
-        let descriptor = described(desc, extent, flags)?;
-        cu!(cuMipmappedArrayCreate(array, &raw const descriptor, levels))
-    }
+    cudaMallocMipmappedArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, levels: c_uint, flags: c_uint)
+        => cuMipmappedArrayCreate(array, &described(desc, extent, flags)?, levels);
     /// A level of an array.
-    cudaGetMipmappedArrayLevel(level_array: *mut Handle, array: Handle, level: c_uint) {
-        enter()?;
-        cu!(cuMipmappedArrayGetLevel(level_array, array, level))
-    }
+    cudaGetMipmappedArrayLevel(level_array: *mut Handle, array: Handle, level: c_uint)
+        => cuMipmappedArrayGetLevel(level_array, array, level);
     /// Gives an array back.
     cudaFreeArray(array: Handle) {
         enter()?;
@@ -167,30 +156,17 @@ api! { API:
         Ok(())
     }
     /// A plane of an array.
-    cudaArrayGetPlane(plane: *mut Handle, array: Handle, index: c_uint) {
-        enter()?;
-        cu!(cuArrayGetPlane(plane, array, index))
-    }
+    cudaArrayGetPlane(plane: *mut Handle, array: Handle, index: c_uint) => cuArrayGetPlane(plane, array, index);
     /// What memory an array needs.
-    cudaArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int) {
-        enter()?;
-        cu!(cuArrayGetMemoryRequirements(requirements, array, device))
-    }
+    cudaArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int)
+        => cuArrayGetMemoryRequirements(requirements, array, device);
     /// What memory an array of levels needs.
-    cudaMipmappedArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int) {
-        enter()?;
-        cu!(cuMipmappedArrayGetMemoryRequirements(requirements, array, device))
-    }
+    cudaMipmappedArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int)
+        => cuMipmappedArrayGetMemoryRequirements(requirements, array, device);
     /// How a sparse array is divided.
-    cudaArrayGetSparseProperties(properties: *mut c_void, array: Handle) {
-        enter()?;
-        cu!(cuArrayGetSparseProperties(properties, array))
-    }
+    cudaArrayGetSparseProperties(properties: *mut c_void, array: Handle) => cuArrayGetSparseProperties(properties, array);
     /// How a sparse array of levels is divided.
-    cudaMipmappedArrayGetSparseProperties(properties: *mut c_void, array: Handle) {
-        enter()?;
-        cu!(cuMipmappedArrayGetSparseProperties(properties, array))
-    }
+    cudaMipmappedArrayGetSparseProperties(properties: *mut c_void, array: Handle) => cuMipmappedArrayGetSparseProperties(properties, array);
 }
 
 #[cfg(test)]

@@ -100,15 +100,9 @@ api! { API:
         cu!(cuDeviceCanAccessPeer(result, device, peer))
     }
     /// Lets the device of this thread reach memory of another one.
-    cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) {
-        enter()?;
-        cu!(cuCtxEnablePeerAccess(primary(peer)?, flags))
-    }
+    cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) => cuCtxEnablePeerAccess(primary(peer)?, flags);
     /// The opposite.
-    cudaDeviceDisablePeerAccess(peer: c_int) {
-        enter()?;
-        cu!(cuCtxDisablePeerAccess(primary(peer)?))
-    }
+    cudaDeviceDisablePeerAccess(peer: c_int) => cuCtxDisablePeerAccess(primary(peer)?);
     /// The device on a place of the PCI bus.
     cudaDeviceGetByPCIBusId(result: *mut c_int, name: *const c_char) {
         start()?;
@@ -120,78 +114,39 @@ api! { API:
         cu!(cuDeviceGetPCIBusId(name, bytes, device))
     }
     /// The range of priorities of streams.
-    cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
-        enter()?;
-        cu!(cuCtxGetStreamPriorityRange(least, greatest))
-    }
+    cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) => cuCtxGetStreamPriorityRange(least, greatest);
     /// A limit of the device.
-    cudaDeviceGetLimit(value: *mut usize, limit: c_int) {
-        enter()?;
-        cu!(cuCtxGetLimit(value, limit))
-    }
+    cudaDeviceGetLimit(value: *mut usize, limit: c_int) => cuCtxGetLimit(value, limit);
     /// Changes a limit of the device.
-    cudaDeviceSetLimit(limit: c_int, value: usize) {
-        enter()?;
-        cu!(cuCtxSetLimit(limit, value))
-    }
+    cudaDeviceSetLimit(limit: c_int, value: usize) => cuCtxSetLimit(limit, value);
     /// What is preferred of L1 cache and shared memory.
-    cudaDeviceGetCacheConfig(config: *mut c_int) {
-        enter()?;
-        cu!(cuCtxGetCacheConfig(config))
-    }
+    cudaDeviceGetCacheConfig(config: *mut c_int) => cuCtxGetCacheConfig(config);
     /// Sets what is preferred of L1 cache and shared memory.
-    cudaDeviceSetCacheConfig(config: c_int) {
-        enter()?;
-        cu!(cuCtxSetCacheConfig(config))
-    }
+    cudaDeviceSetCacheConfig(config: c_int) => cuCtxSetCacheConfig(config);
     /// The width of banks of shared memory.
-    cudaDeviceGetSharedMemConfig(config: *mut c_int) {
-        enter()?;
-        cu!(cuCtxGetSharedMemConfig(config))
-    }
+    cudaDeviceGetSharedMemConfig(config: *mut c_int) => cuCtxGetSharedMemConfig(config);
     /// Sets the width of banks of shared memory.
-    cudaDeviceSetSharedMemConfig(config: c_int) {
-        enter()?;
-        cu!(cuCtxSetSharedMemConfig(config))
-    }
+    cudaDeviceSetSharedMemConfig(config: c_int) => cuCtxSetSharedMemConfig(config);
     /// Waits until all work of the device is done.
-    cudaDeviceSynchronize() {
-        enter()?;
-        cu!(cuCtxSynchronize())
-    }
+    cudaDeviceSynchronize() => cuCtxSynchronize();
     /// Ends the context of the device, with all that belongs to it.
     cudaDeviceReset() {
         reset()
     }
     /// The old name of `cudaDeviceSynchronize`.
-    cudaThreadSynchronize[12]() {
-        enter()?;
-        cu!(cuCtxSynchronize())
-    }
+    cudaThreadSynchronize[12]() => cuCtxSynchronize();
     /// The old name of `cudaDeviceReset`.
     cudaThreadExit[12]() {
         reset()
     }
     /// The old name of `cudaDeviceGetLimit`.
-    cudaThreadGetLimit[12](value: *mut usize, limit: c_int) {
-        enter()?;
-        cu!(cuCtxGetLimit(value, limit))
-    }
+    cudaThreadGetLimit[12](value: *mut usize, limit: c_int) => cuCtxGetLimit(value, limit);
     /// The old name of `cudaDeviceSetLimit`.
-    cudaThreadSetLimit[12](limit: c_int, value: usize) {
-        enter()?;
-        cu!(cuCtxSetLimit(limit, value))
-    }
+    cudaThreadSetLimit[12](limit: c_int, value: usize) => cuCtxSetLimit(limit, value);
     /// The old name of `cudaDeviceGetCacheConfig`.
-    cudaThreadGetCacheConfig[12](config: *mut c_int) {
-        enter()?;
-        cu!(cuCtxGetCacheConfig(config))
-    }
+    cudaThreadGetCacheConfig[12](config: *mut c_int) => cuCtxGetCacheConfig(config);
     /// The old name of `cudaDeviceSetCacheConfig`.
-    cudaThreadSetCacheConfig[12](config: c_int) {
-        enter()?;
-        cu!(cuCtxSetCacheConfig(config))
-    }
+    cudaThreadSetCacheConfig[12](config: c_int) => cuCtxSetCacheConfig(config);
     /// Turned binary64 into binary32 for devices without it: there are none any more.
     cudaSetDoubleForDevice[12](_value: *mut f64) {
         Ok(())
@@ -201,15 +156,9 @@ api! { API:
         Ok(())
     }
     /// Gives persisting lines of the L2 cache back.
-    cudaCtxResetPersistingL2Cache() {
-        enter()?;
-        cu!(cuCtxResetPersistingL2Cache())
-    }
+    cudaCtxResetPersistingL2Cache() => cuCtxResetPersistingL2Cache();
     /// Makes writes of other devices visible.
-    cudaDeviceFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
-        enter()?;
-        cu!(cuFlushGPUDirectRDMAWrites(target, scope))
-    }
+    cudaDeviceFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) => cuFlushGPUDirectRDMAWrites(target, scope);
     /// The CUDA version of the driver; 0 if there is none.
     cudaDriverGetVersion(version: Out<c_int>) {
         version.write(0)?;

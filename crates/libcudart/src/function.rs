@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::Handle;
 use crate::api::{Default, api};
-use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
 use crate::launch::of_driver;
@@ -50,78 +49,40 @@ fn attributes(host: *const c_void) -> Result<FuncAttributes, Error> {
     })
 }
 
-/// # Safety
-/// As for `cudaOccupancyMaxActiveBlocksPerMultiprocessor`.
-unsafe fn active_blocks(
-    result: *mut c_int,
-    host: *const c_void,
-    block: c_int,
-    dynamic: usize,
-    flags: c_uint,
-) -> Result<(), Error> {
-    let function = known(host)?;
-    // SAFETY: the caller's promise.
-    unsafe {
-        cu!(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(result, function, block, dynamic, flags))
-    }
-}
-
 api! { API:
     /// The attributes of a kernel.
     cudaFuncGetAttributes(result: Out<FuncAttributes>, host: *const c_void) {
         result.write(attributes(host)?)
     }
     /// Changes an attribute of a kernel.
-    cudaFuncSetAttribute(host: *const c_void, attribute: c_int, value: c_int) {
-        cu!(cuFuncSetAttribute(known(host)?, attribute, value))
-    }
+    cudaFuncSetAttribute(host: *const c_void, attribute: c_int, value: c_int) => cuFuncSetAttribute(known(host)?, attribute, value);
     /// What a kernel prefers of L1 cache and shared memory.
-    cudaFuncSetCacheConfig(host: *const c_void, config: c_int) {
-        cu!(cuFuncSetCacheConfig(known(host)?, config))
-    }
+    cudaFuncSetCacheConfig(host: *const c_void, config: c_int) => cuFuncSetCacheConfig(known(host)?, config);
     /// The width of banks of shared memory for a kernel.
-    cudaFuncSetSharedMemConfig(host: *const c_void, config: c_int) {
-        cu!(cuFuncSetSharedMemConfig(known(host)?, config))
-    }
+    cudaFuncSetSharedMemConfig(host: *const c_void, config: c_int) => cuFuncSetSharedMemConfig(known(host)?, config);
     /// The name of a kernel.
-    cudaFuncGetName(name: *mut *const c_char, host: *const c_void) {
-        cu!(cuFuncGetName(name, known(host)?))
-    }
+    cudaFuncGetName(name: *mut *const c_char, host: *const c_void) => cuFuncGetName(name, known(host)?);
     /// Offset and size of a parameter of a kernel.
-    cudaFuncGetParamInfo(host: *const c_void, index: usize, offset: *mut usize, bytes: *mut usize) {
-        cu!(cuFuncGetParamInfo(known(host)?, index, offset, bytes))
-    }
+    cudaFuncGetParamInfo(host: *const c_void, index: usize, offset: *mut usize, bytes: *mut usize)
+        => cuFuncGetParamInfo(known(host)?, index, offset, bytes);
     /// How many parameters a kernel has.
-    cudaFuncGetParamCount[13](host: *const c_void, count: *mut usize) {
-        cu!(cuFuncGetParamCount(known(host)?, count))
-    }
+    cudaFuncGetParamCount[13](host: *const c_void, count: *mut usize) => cuFuncGetParamCount(known(host)?, count);
     /// Changes an attribute of a kernel on a device.
-    cudaKernelSetAttributeForDevice(handle: Handle, attribute: c_int, value: c_int, device: c_int) {
-        enter()?;
-        cu!(cuKernelSetAttribute(attribute, value, kernel(handle)?, device))
-    }
+    cudaKernelSetAttributeForDevice(handle: Handle, attribute: c_int, value: c_int, device: c_int)
+        => cuKernelSetAttribute(attribute, value, kernel(handle)?, device);
     /// How many blocks of a kernel run on a multiprocessor at a time.
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(result: *mut c_int, host: *const c_void, block: c_int, dynamic: usize) {
-        active_blocks(result, host, block, dynamic, 0)
-    }
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(result: *mut c_int, host: *const c_void, block: c_int, dynamic: usize)
+        => cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(result, known(host)?, block, dynamic, 0);
     /// How many blocks of a kernel run on a multiprocessor at a time, with flags.
-    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(result: *mut c_int, host: *const c_void, block: c_int, dynamic: usize, flags: c_uint) {
-        active_blocks(result, host, block, dynamic, flags)
-    }
+    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(result: *mut c_int, host: *const c_void, block: c_int, dynamic: usize, flags: c_uint)
+        => cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(result, known(host)?, block, dynamic, flags);
     /// Bytes of dynamic shared memory that let so many blocks run at a time.
-    cudaOccupancyAvailableDynamicSMemPerBlock(result: *mut usize, host: *const c_void, blocks: c_int, block: c_int) {
-        cu!(cuOccupancyAvailableDynamicSMemPerBlock(result, known(host)?, blocks, block))
-    }
+    cudaOccupancyAvailableDynamicSMemPerBlock(result: *mut usize, host: *const c_void, blocks: c_int, block: c_int)
+        => cuOccupancyAvailableDynamicSMemPerBlock(result, known(host)?, blocks, block);
     /// The largest cluster of a kernel.
-    cudaOccupancyMaxPotentialClusterSize(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>) {
-        let function = known(host)?;
-        let config = of_driver(config, Default::Legacy)?;
-        cu!(cuOccupancyMaxPotentialClusterSize(result, function, &raw const config))
-    }
+    cudaOccupancyMaxPotentialClusterSize(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>)
+        => cuOccupancyMaxPotentialClusterSize(result, known(host)?, &of_driver(config, Default::Legacy)?);
     /// How many clusters of a kernel run at a time.
-    cudaOccupancyMaxActiveClusters(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>) {
-        let function = known(host)?;
-        let config = of_driver(config, Default::Legacy)?;
-        cu!(cuOccupancyMaxActiveClusters(result, function, &raw const config))
-    }
+    cudaOccupancyMaxActiveClusters(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>)
+        => cuOccupancyMaxActiveClusters(result, known(host)?, &of_driver(config, Default::Legacy)?);
 }

@@ -131,8 +131,6 @@ api! { API:
         cu!(cuLaunchKernelEx(&raw const config, kernel, arguments, NULL)).map_err(|error| refused(error, block))
     }
     /// Calls a function of the program when all work before is done.
-    cudaLaunchHostFunc / cudaLaunchHostFunc_ptsz (stream: Handle, function: Handle, data: Handle) |default| {
-        enter()?;
-        cu!(cuLaunchHostFunc(default.of(stream), function, data))
-    }
+    cudaLaunchHostFunc / cudaLaunchHostFunc_ptsz (stream: Handle, function: Handle, data: Handle) |default|
+        => cuLaunchHostFunc(default.of(stream), function, data);
 }

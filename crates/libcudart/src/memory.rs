@@ -98,20 +98,6 @@ fn allocate_host(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Resu
     unsafe { cu!(cuMemHostAlloc(pointer.pointer(), bytes, flags)) }
 }
 
-/// # Safety
-/// As for `cudaMemPrefetchAsync`.
-unsafe fn prefetch(
-    address: *const c_void,
-    bytes: usize,
-    to: MemLocation,
-    flags: c_uint,
-    stream: Handle,
-) -> Result<(), Error> {
-    enter()?;
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuMemPrefetchAsync_v2(address, bytes, to, flags, stream)) }
-}
-
 api! { API:
     /// Allocates device memory.
     cudaMalloc(pointer: Out<*mut c_void>, bytes: usize) {
@@ -122,10 +108,7 @@ api! { API:
         cu!(cuMemAlloc_v2(pointer.pointer(), bytes))
     }
     /// Gives device memory back.
-    cudaFree(pointer: *mut c_void) {
-        enter()?;
-        cu!(cuMemFree_v2(pointer))
-    }
+    cudaFree(pointer: *mut c_void) => cuMemFree_v2(pointer);
     /// Allocates rows of device memory that begin at aligned addresses.
     cudaMallocPitch(pointer: Out<*mut c_void>, pitch: Out<usize>, width: usize, height: usize) {
         allocate_rows(pointer, pitch, width, height)
@@ -138,10 +121,7 @@ api! { API:
         result.write(PitchedPtr { pointer, pitch, width: extent.width, height: extent.height })
     }
     /// Allocates memory that host and device reach at one address.
-    cudaMallocManaged(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
-        enter()?;
-        cu!(cuMemAllocManaged(pointer, bytes, flags))
-    }
+    cudaMallocManaged(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) => cuMemAllocManaged(pointer, bytes, flags);
     /// Allocates pinned memory of the host.
     cudaMallocHost(pointer: Out<*mut c_void>, bytes: usize) {
         allocate_host(pointer, bytes, 0)
@@ -151,35 +131,18 @@ api! { API:
         allocate_host(pointer, bytes, flags)
     }
     /// Gives pinned memory back.
-    cudaFreeHost(pointer: *mut c_void) {
-        enter()?;
-        cu!(cuMemFreeHost(pointer))
-    }
+    cudaFreeHost(pointer: *mut c_void) => cuMemFreeHost(pointer);
     /// Lets kernels reach memory of the program.
-    cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: c_uint) {
-        enter()?;
-        cu!(cuMemHostRegister_v2(pointer, bytes, flags))
-    }
+    cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: c_uint) => cuMemHostRegister_v2(pointer, bytes, flags);
     /// Takes memory of the program away from kernels.
-    cudaHostUnregister(pointer: *mut c_void) {
-        enter()?;
-        cu!(cuMemHostUnregister(pointer))
-    }
+    cudaHostUnregister(pointer: *mut c_void) => cuMemHostUnregister(pointer);
     /// The address that kernels use for pinned memory.
-    cudaHostGetDevicePointer(result: *mut *mut c_void, pointer: *mut c_void, flags: c_uint) {
-        enter()?;
-        cu!(cuMemHostGetDevicePointer_v2(result, pointer, flags))
-    }
+    cudaHostGetDevicePointer(result: *mut *mut c_void, pointer: *mut c_void, flags: c_uint)
+        => cuMemHostGetDevicePointer_v2(result, pointer, flags);
     /// The flags that pinned memory was made with.
-    cudaHostGetFlags(flags: *mut c_uint, pointer: *mut c_void) {
-        enter()?;
-        cu!(cuMemHostGetFlags(flags, pointer))
-    }
+    cudaHostGetFlags(flags: *mut c_uint, pointer: *mut c_void) => cuMemHostGetFlags(flags, pointer);
     /// Bytes of device memory that are free, and all of them.
-    cudaMemGetInfo(free: *mut usize, total: *mut usize) {
-        enter()?;
-        cu!(cuMemGetInfo_v2(free, total))
-    }
+    cudaMemGetInfo(free: *mut usize, total: *mut usize) => cuMemGetInfo_v2(free, total);
     /// What is known of a pointer, in the structure of CUDA 12.
     cudaPointerGetAttributes_12[12 as cudaPointerGetAttributes](result: Out<PointerAttributes>, pointer: *const c_void) {
         result.write(pointer_attributes(pointer)?)
@@ -191,35 +154,24 @@ api! { API:
         Ok(())
     }
     /// Advice on the use of managed memory.
-    cudaMemAdvise[12](address: *const c_void, bytes: usize, advice: c_int, device: c_int) {
-        enter()?;
-        cu!(cuMemAdvise_v2(address, bytes, advice, location(device)))
-    }
+    cudaMemAdvise[12](address: *const c_void, bytes: usize, advice: c_int, device: c_int)
+        => cuMemAdvise_v2(address, bytes, advice, location(device));
     /// Advice on the use of managed memory.
-    cudaMemAdvise_v2[12, 13 as cudaMemAdvise](address: *const c_void, bytes: usize, advice: c_int, location: MemLocation) {
-        enter()?;
-        cu!(cuMemAdvise_v2(address, bytes, advice, location))
-    }
+    cudaMemAdvise_v2[12, 13 as cudaMemAdvise](address: *const c_void, bytes: usize, advice: c_int, location: MemLocation)
+        => cuMemAdvise_v2(address, bytes, advice, location);
     /// Moves managed memory to where it will be used.
-    cudaMemPrefetchAsync / cudaMemPrefetchAsync_ptsz [12] (address: *const c_void, bytes: usize, device: c_int, stream: Handle) |default| {
-        prefetch(address, bytes, location(device), 0, default.of(stream))
-    }
+    cudaMemPrefetchAsync / cudaMemPrefetchAsync_ptsz [12] (address: *const c_void, bytes: usize, device: c_int, stream: Handle) |default|
+        => cuMemPrefetchAsync_v2(address, bytes, location(device), 0, default.of(stream));
     /// Moves managed memory to where it will be used.
     cudaMemPrefetchAsync_v2 / cudaMemPrefetchAsync_v2_ptsz [12, 13 as cudaMemPrefetchAsync / cudaMemPrefetchAsync_ptsz] (
         address: *const c_void, bytes: usize, to: MemLocation, flags: c_uint, stream: Handle
-    ) |default| {
-        prefetch(address, bytes, to, flags, default.of(stream))
-    }
+    ) |default| => cuMemPrefetchAsync_v2(address, bytes, to, flags, default.of(stream));
     /// Where managed memory is, and what was advised.
-    cudaMemRangeGetAttribute(data: *mut c_void, bytes: usize, attribute: c_int, address: *const c_void, count: usize) {
-        enter()?;
-        cu!(cuMemRangeGetAttribute(data, bytes, attribute, address, count))
-    }
+    cudaMemRangeGetAttribute(data: *mut c_void, bytes: usize, attribute: c_int, address: *const c_void, count: usize)
+        => cuMemRangeGetAttribute(data, bytes, attribute, address, count);
     /// Several things that are known of managed memory.
-    cudaMemRangeGetAttributes(data: *mut *mut c_void, bytes: *mut usize, attributes: *mut c_int, number: usize, address: *const c_void, count: usize) {
-        enter()?;
-        cu!(cuMemRangeGetAttributes(data, bytes, attributes, number, address, count))
-    }
+    cudaMemRangeGetAttributes(data: *mut *mut c_void, bytes: *mut usize, attributes: *mut c_int, number: usize, address: *const c_void, count: usize)
+        => cuMemRangeGetAttributes(data, bytes, attributes, number, address, count);
     /// Fills memory with a byte.
     cudaMemset / cudaMemset_ptds (address: *mut c_void, value: c_int, bytes: usize) |default| {
         fill(address, value, bytes, default, None)
@@ -248,20 +200,11 @@ api! { API:
         fill_slices(at, value, extent, default, Some(stream))
     }
     /// A handle by which another process opens memory.
-    cudaIpcGetMemHandle(handle: *mut [u8; 64], pointer: *mut c_void) {
-        enter()?;
-        cu!(cuIpcGetMemHandle(handle, pointer))
-    }
+    cudaIpcGetMemHandle(handle: *mut [u8; 64], pointer: *mut c_void) => cuIpcGetMemHandle(handle, pointer);
     /// Opens memory of another process.
-    cudaIpcOpenMemHandle(pointer: *mut *mut c_void, handle: IpcHandle, flags: c_uint) {
-        enter()?;
-        cu!(cuIpcOpenMemHandle_v2(pointer, handle, flags))
-    }
+    cudaIpcOpenMemHandle(pointer: *mut *mut c_void, handle: IpcHandle, flags: c_uint) => cuIpcOpenMemHandle_v2(pointer, handle, flags);
     /// Closes memory of another process.
-    cudaIpcCloseMemHandle(pointer: *mut c_void) {
-        enter()?;
-        cu!(cuIpcCloseMemHandle(pointer))
-    }
+    cudaIpcCloseMemHandle(pointer: *mut c_void) => cuIpcCloseMemHandle(pointer);
     /// The widest texture of linear memory.
     cudaDeviceGetTexture1DLinearMaxWidth(result: *mut usize, desc: In<crate::types::ChannelDesc>, device: c_int) {
         check_device(device)?;

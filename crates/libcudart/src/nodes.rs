@@ -83,41 +83,6 @@ fn context() -> Result<Handle, Error> {
     Ok(context)
 }
 
-/// # Safety
-/// As for `cudaGraphAddMemcpyNode`.
-unsafe fn add_copy(
-    node: *mut Handle,
-    graph: Handle,
-    dependencies: *const Handle,
-    count: usize,
-    copy: Result<CUDA_MEMCPY3D, Error>,
-) -> Result<(), Error> {
-    let (context, copy) = (context()?, copy?);
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuGraphAddMemcpyNode(node, graph, dependencies, count, &raw const copy, context)) }
-}
-
-/// # Safety
-/// As for `cudaGraphMemcpyNodeSetParams`.
-unsafe fn set_copy(node: Handle, copy: Result<CUDA_MEMCPY3D, Error>) -> Result<(), Error> {
-    enter()?;
-    let copy = copy?;
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuGraphMemcpyNodeSetParams(node, &raw const copy)) }
-}
-
-/// # Safety
-/// As for `cudaGraphExecMemcpyNodeSetParams`.
-unsafe fn set_exec_copy(
-    graph: Handle,
-    node: Handle,
-    copy: Result<CUDA_MEMCPY3D, Error>,
-) -> Result<(), Error> {
-    let (context, copy) = (context()?, copy?);
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuGraphExecMemcpyNodeSetParams(graph, node, &raw const copy, context)) }
-}
-
 /// `cudaGraphNodeParams`: a type, and a union.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -133,24 +98,14 @@ const _: () = assert!(size_of::<NodeParams>() == size_of::<cudarc::driver::sys::
 const KERNEL: c_int = 0;
 const COPY: c_int = 1;
 
-/// `cudaMemcpyNodeParams`
+/// `cudaMemcpyNodeParams` of a [`Memcpy3D`], `CUDA_MEMCPY_NODE_PARAMS` of a [`CUDA_MEMCPY3D`].
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct CopyNode {
+struct CopyNode<C> {
     flags: c_int,
     reserved: c_int,
     context: Handle,
-    copy: Memcpy3D,
-}
-
-/// `CUDA_MEMCPY_NODE_PARAMS`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DriverCopyNode {
-    flags: c_int,
-    reserved: c_int,
-    context: Handle,
-    copy: CUDA_MEMCPY3D,
+    copy: C,
 }
 
 /// Calls `work` with the driver's form of a node's parameters, and copies back what `work` writes.
@@ -175,10 +130,10 @@ unsafe fn with_params(
                 work(&raw mut of_driver)
             }
             COPY => {
-                let CopyNode { flags, copy, .. } = from.cast::<CopyNode>().read();
+                let CopyNode { flags, copy, .. } = from.cast::<CopyNode<Memcpy3D>>().read();
                 let copy = described(&copy)?;
                 of_driver.union = [0; 30];
-                to.cast::<DriverCopyNode>().write(DriverCopyNode { flags, reserved: 0, context, copy });
+                to.cast::<CopyNode<CUDA_MEMCPY3D>>().write(CopyNode { flags, reserved: 0, context, copy });
                 work(&raw mut of_driver)
             }
             _ => work(params),
@@ -222,11 +177,8 @@ api! { API:
         with_params(params, |params| cu!(cuGraphExecNodeSetParams(graph, node, params)))
     }
     /// Adds a node that launches a kernel.
-    cudaGraphAddKernelNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<KernelNode>) {
-        enter()?;
-        let params = kernel_params(params)?;
-        cu!(cuGraphAddKernelNode_v2(node, graph, dependencies, count, &raw const params))
-    }
+    cudaGraphAddKernelNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<KernelNode>)
+        => cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel_params(params)?);
     /// What a node launches.
     cudaGraphKernelNodeGetParams(node: Handle, result: Out<KernelNode>) {
         enter()?;
@@ -244,60 +196,35 @@ api! { API:
         })
     }
     /// Changes what a node launches.
-    cudaGraphKernelNodeSetParams(node: Handle, params: In<KernelNode>) {
-        enter()?;
-        let params = kernel_params(params)?;
-        cu!(cuGraphKernelNodeSetParams_v2(node, &raw const params))
-    }
+    cudaGraphKernelNodeSetParams(node: Handle, params: In<KernelNode>) => cuGraphKernelNodeSetParams_v2(node, &kernel_params(params)?);
     /// Changes what a node of an executable graph launches.
-    cudaGraphExecKernelNodeSetParams(graph: Handle, node: Handle, params: In<KernelNode>) {
-        enter()?;
-        let params = kernel_params(params)?;
-        cu!(cuGraphExecKernelNodeSetParams_v2(graph, node, &raw const params))
-    }
+    cudaGraphExecKernelNodeSetParams(graph: Handle, node: Handle, params: In<KernelNode>)
+        => cuGraphExecKernelNodeSetParams_v2(graph, node, &kernel_params(params)?);
     /// Gives a node the attributes of another one.
-    cudaGraphKernelNodeCopyAttributes(to: Handle, from: Handle) {
-        enter()?;
-        cu!(cuGraphKernelNodeCopyAttributes(to, from))
-    }
+    cudaGraphKernelNodeCopyAttributes(to: Handle, from: Handle) => cuGraphKernelNodeCopyAttributes(to, from);
     /// An attribute of a node that launches a kernel.
-    cudaGraphKernelNodeGetAttribute(node: Handle, attribute: c_int, value: *mut c_void) {
-        enter()?;
-        cu!(cuGraphKernelNodeGetAttribute(node, attribute, value))
-    }
+    cudaGraphKernelNodeGetAttribute(node: Handle, attribute: c_int, value: *mut c_void)
+        => cuGraphKernelNodeGetAttribute(node, attribute, value);
     /// Changes an attribute of a node that launches a kernel.
-    cudaGraphKernelNodeSetAttribute(node: Handle, attribute: c_int, value: *const c_void) {
-        enter()?;
-        cu!(cuGraphKernelNodeSetAttribute(node, attribute, value))
-    }
+    cudaGraphKernelNodeSetAttribute(node: Handle, attribute: c_int, value: *const c_void)
+        => cuGraphKernelNodeSetAttribute(node, attribute, value);
     /// Adds a node that copies.
-    cudaGraphAddMemcpyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<Memcpy3D>) {
-        enter()?;
-        add_copy(node, graph, dependencies, count, described(&params.read()?))
-    }
+    cudaGraphAddMemcpyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<Memcpy3D>)
+        => cuGraphAddMemcpyNode(node, graph, dependencies, count, &described(&params.read()?)?, context()?);
     /// Adds a node that copies bytes.
     cudaGraphAddMemcpyNode1D(
         node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int
-    ) {
-        enter()?;
-        add_copy(node, graph, dependencies, count, linear(to, from, bytes, kind))
-    }
+    ) => cuGraphAddMemcpyNode(node, graph, dependencies, count, &linear(to, from, bytes, kind)?, context()?);
     /// Adds a node that copies bytes to a variable.
     cudaGraphAddMemcpyNodeToSymbol(
         node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, symbol: *const c_void, from: *const c_void, bytes: usize,
         offset: usize, kind: c_int
-    ) {
-        enter()?;
-        add_copy(node, graph, dependencies, count, to_symbol(symbol, from, bytes, offset, kind))
-    }
+    ) => cuGraphAddMemcpyNode(node, graph, dependencies, count, &to_symbol(symbol, from, bytes, offset, kind)?, context()?);
     /// Adds a node that copies bytes from a variable.
     cudaGraphAddMemcpyNodeFromSymbol(
         node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, to: *mut c_void, symbol: *const c_void, bytes: usize,
         offset: usize, kind: c_int
-    ) {
-        enter()?;
-        add_copy(node, graph, dependencies, count, from_symbol(to, symbol, bytes, offset, kind))
-    }
+    ) => cuGraphAddMemcpyNode(node, graph, dependencies, count, &from_symbol(to, symbol, bytes, offset, kind)?, context()?);
     /// What a node copies.
     cudaGraphMemcpyNodeGetParams(node: Handle, result: Out<Memcpy3D>) {
         enter()?;
@@ -306,167 +233,87 @@ api! { API:
         result.write(copy_of_driver(&copy.assume_init()))
     }
     /// Changes what a node copies.
-    cudaGraphMemcpyNodeSetParams(node: Handle, params: In<Memcpy3D>) {
-        enter()?;
-        set_copy(node, described(&params.read()?))
-    }
+    cudaGraphMemcpyNodeSetParams(node: Handle, params: In<Memcpy3D>) => cuGraphMemcpyNodeSetParams(node, &described(&params.read()?)?);
     /// Changes what a node copies, to bytes.
-    cudaGraphMemcpyNodeSetParams1D(node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {
-        enter()?;
-        set_copy(node, linear(to, from, bytes, kind))
-    }
+    cudaGraphMemcpyNodeSetParams1D(node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int)
+        => cuGraphMemcpyNodeSetParams(node, &linear(to, from, bytes, kind)?);
     /// Changes what a node copies, to bytes to a variable.
-    cudaGraphMemcpyNodeSetParamsToSymbol(node: Handle, symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_int) {
-        enter()?;
-        set_copy(node, to_symbol(symbol, from, bytes, offset, kind))
-    }
+    cudaGraphMemcpyNodeSetParamsToSymbol(node: Handle, symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_int)
+        => cuGraphMemcpyNodeSetParams(node, &to_symbol(symbol, from, bytes, offset, kind)?);
     /// Changes what a node copies, to bytes from a variable.
-    cudaGraphMemcpyNodeSetParamsFromSymbol(node: Handle, to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: c_int) {
-        enter()?;
-        set_copy(node, from_symbol(to, symbol, bytes, offset, kind))
-    }
+    cudaGraphMemcpyNodeSetParamsFromSymbol(node: Handle, to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: c_int)
+        => cuGraphMemcpyNodeSetParams(node, &from_symbol(to, symbol, bytes, offset, kind)?);
     /// Changes what a node of an executable graph copies.
-    cudaGraphExecMemcpyNodeSetParams(graph: Handle, node: Handle, params: In<Memcpy3D>) {
-        enter()?;
-        set_exec_copy(graph, node, described(&params.read()?))
-    }
+    cudaGraphExecMemcpyNodeSetParams(graph: Handle, node: Handle, params: In<Memcpy3D>)
+        => cuGraphExecMemcpyNodeSetParams(graph, node, &described(&params.read()?)?, context()?);
     /// Changes what a node of an executable graph copies, to bytes.
-    cudaGraphExecMemcpyNodeSetParams1D(graph: Handle, node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {
-        enter()?;
-        set_exec_copy(graph, node, linear(to, from, bytes, kind))
-    }
+    cudaGraphExecMemcpyNodeSetParams1D(graph: Handle, node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int)
+        => cuGraphExecMemcpyNodeSetParams(graph, node, &linear(to, from, bytes, kind)?, context()?);
     /// Changes what a node of an executable graph copies, to bytes to a variable.
     cudaGraphExecMemcpyNodeSetParamsToSymbol(
         graph: Handle, node: Handle, symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_int
-    ) {
-        enter()?;
-        set_exec_copy(graph, node, to_symbol(symbol, from, bytes, offset, kind))
-    }
+    ) => cuGraphExecMemcpyNodeSetParams(graph, node, &to_symbol(symbol, from, bytes, offset, kind)?, context()?);
     /// Changes what a node of an executable graph copies, to bytes from a variable.
     cudaGraphExecMemcpyNodeSetParamsFromSymbol(
         graph: Handle, node: Handle, to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: c_int
-    ) {
-        enter()?;
-        set_exec_copy(graph, node, from_symbol(to, symbol, bytes, offset, kind))
-    }
+    ) => cuGraphExecMemcpyNodeSetParams(graph, node, &from_symbol(to, symbol, bytes, offset, kind)?, context()?);
     /// Adds a node that fills memory.
-    cudaGraphAddMemsetNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void) {
-        let context = context()?;
-        cu!(cuGraphAddMemsetNode(node, graph, dependencies, count, params, context))
-    }
+    cudaGraphAddMemsetNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void)
+        => cuGraphAddMemsetNode(node, graph, dependencies, count, params, context()?);
     /// What a node fills.
-    cudaGraphMemsetNodeGetParams(node: Handle, params: *mut c_void) {
-        enter()?;
-        cu!(cuGraphMemsetNodeGetParams(node, params))
-    }
+    cudaGraphMemsetNodeGetParams(node: Handle, params: *mut c_void) => cuGraphMemsetNodeGetParams(node, params);
     /// Changes what a node fills.
-    cudaGraphMemsetNodeSetParams(node: Handle, params: *const c_void) {
-        enter()?;
-        cu!(cuGraphMemsetNodeSetParams(node, params))
-    }
+    cudaGraphMemsetNodeSetParams(node: Handle, params: *const c_void) => cuGraphMemsetNodeSetParams(node, params);
     /// Changes what a node of an executable graph fills.
-    cudaGraphExecMemsetNodeSetParams(graph: Handle, node: Handle, params: *const c_void) {
-        let context = context()?;
-        cu!(cuGraphExecMemsetNodeSetParams(graph, node, params, context))
-    }
+    cudaGraphExecMemsetNodeSetParams(graph: Handle, node: Handle, params: *const c_void)
+        => cuGraphExecMemsetNodeSetParams(graph, node, params, context()?);
     /// Adds a node that calls a function of the program.
-    cudaGraphAddHostNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void) {
-        enter()?;
-        cu!(cuGraphAddHostNode(node, graph, dependencies, count, params))
-    }
+    cudaGraphAddHostNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void)
+        => cuGraphAddHostNode(node, graph, dependencies, count, params);
     /// What a node calls.
-    cudaGraphHostNodeGetParams(node: Handle, params: *mut c_void) {
-        enter()?;
-        cu!(cuGraphHostNodeGetParams(node, params))
-    }
+    cudaGraphHostNodeGetParams(node: Handle, params: *mut c_void) => cuGraphHostNodeGetParams(node, params);
     /// Changes what a node calls.
-    cudaGraphHostNodeSetParams(node: Handle, params: *const c_void) {
-        enter()?;
-        cu!(cuGraphHostNodeSetParams(node, params))
-    }
+    cudaGraphHostNodeSetParams(node: Handle, params: *const c_void) => cuGraphHostNodeSetParams(node, params);
     /// Changes what a node of an executable graph calls.
-    cudaGraphExecHostNodeSetParams(graph: Handle, node: Handle, params: *const c_void) {
-        enter()?;
-        cu!(cuGraphExecHostNodeSetParams(graph, node, params))
-    }
+    cudaGraphExecHostNodeSetParams(graph: Handle, node: Handle, params: *const c_void) => cuGraphExecHostNodeSetParams(graph, node, params);
     /// Adds a node that runs another graph.
-    cudaGraphAddChildGraphNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, child: Handle) {
-        enter()?;
-        cu!(cuGraphAddChildGraphNode(node, graph, dependencies, count, child))
-    }
+    cudaGraphAddChildGraphNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, child: Handle)
+        => cuGraphAddChildGraphNode(node, graph, dependencies, count, child);
     /// The graph that a node runs.
-    cudaGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) {
-        enter()?;
-        cu!(cuGraphChildGraphNodeGetGraph(node, graph))
-    }
+    cudaGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) => cuGraphChildGraphNodeGetGraph(node, graph);
     /// Changes the graph that a node of an executable graph runs.
-    cudaGraphExecChildGraphNodeSetParams(graph: Handle, node: Handle, child: Handle) {
-        enter()?;
-        cu!(cuGraphExecChildGraphNodeSetParams(graph, node, child))
-    }
+    cudaGraphExecChildGraphNodeSetParams(graph: Handle, node: Handle, child: Handle)
+        => cuGraphExecChildGraphNodeSetParams(graph, node, child);
     /// Adds a node that does nothing.
-    cudaGraphAddEmptyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize) {
-        enter()?;
-        cu!(cuGraphAddEmptyNode(node, graph, dependencies, count))
-    }
+    cudaGraphAddEmptyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize)
+        => cuGraphAddEmptyNode(node, graph, dependencies, count);
     /// Adds a node that records an event.
-    cudaGraphAddEventRecordNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle) {
-        enter()?;
-        cu!(cuGraphAddEventRecordNode(node, graph, dependencies, count, event))
-    }
+    cudaGraphAddEventRecordNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle)
+        => cuGraphAddEventRecordNode(node, graph, dependencies, count, event);
     /// The event that a node records.
-    cudaGraphEventRecordNodeGetEvent(node: Handle, event: *mut Handle) {
-        enter()?;
-        cu!(cuGraphEventRecordNodeGetEvent(node, event))
-    }
+    cudaGraphEventRecordNodeGetEvent(node: Handle, event: *mut Handle) => cuGraphEventRecordNodeGetEvent(node, event);
     /// Changes the event that a node records.
-    cudaGraphEventRecordNodeSetEvent(node: Handle, event: Handle) {
-        enter()?;
-        cu!(cuGraphEventRecordNodeSetEvent(node, event))
-    }
+    cudaGraphEventRecordNodeSetEvent(node: Handle, event: Handle) => cuGraphEventRecordNodeSetEvent(node, event);
     /// Changes the event that a node of an executable graph records.
-    cudaGraphExecEventRecordNodeSetEvent(graph: Handle, node: Handle, event: Handle) {
-        enter()?;
-        cu!(cuGraphExecEventRecordNodeSetEvent(graph, node, event))
-    }
+    cudaGraphExecEventRecordNodeSetEvent(graph: Handle, node: Handle, event: Handle)
+        => cuGraphExecEventRecordNodeSetEvent(graph, node, event);
     /// Adds a node that waits for an event.
-    cudaGraphAddEventWaitNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle) {
-        enter()?;
-        cu!(cuGraphAddEventWaitNode(node, graph, dependencies, count, event))
-    }
+    cudaGraphAddEventWaitNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle)
+        => cuGraphAddEventWaitNode(node, graph, dependencies, count, event);
     /// The event that a node waits for.
-    cudaGraphEventWaitNodeGetEvent(node: Handle, event: *mut Handle) {
-        enter()?;
-        cu!(cuGraphEventWaitNodeGetEvent(node, event))
-    }
+    cudaGraphEventWaitNodeGetEvent(node: Handle, event: *mut Handle) => cuGraphEventWaitNodeGetEvent(node, event);
     /// Changes the event that a node waits for.
-    cudaGraphEventWaitNodeSetEvent(node: Handle, event: Handle) {
-        enter()?;
-        cu!(cuGraphEventWaitNodeSetEvent(node, event))
-    }
+    cudaGraphEventWaitNodeSetEvent(node: Handle, event: Handle) => cuGraphEventWaitNodeSetEvent(node, event);
     /// Changes the event that a node of an executable graph waits for.
-    cudaGraphExecEventWaitNodeSetEvent(graph: Handle, node: Handle, event: Handle) {
-        enter()?;
-        cu!(cuGraphExecEventWaitNodeSetEvent(graph, node, event))
-    }
+    cudaGraphExecEventWaitNodeSetEvent(graph: Handle, node: Handle, event: Handle) => cuGraphExecEventWaitNodeSetEvent(graph, node, event);
     /// Adds a node that allocates memory.
-    cudaGraphAddMemAllocNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *mut c_void) {
-        enter()?;
-        cu!(cuGraphAddMemAllocNode(node, graph, dependencies, count, params))
-    }
+    cudaGraphAddMemAllocNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *mut c_void)
+        => cuGraphAddMemAllocNode(node, graph, dependencies, count, params);
     /// What a node allocates.
-    cudaGraphMemAllocNodeGetParams(node: Handle, params: *mut c_void) {
-        enter()?;
-        cu!(cuGraphMemAllocNodeGetParams(node, params))
-    }
+    cudaGraphMemAllocNodeGetParams(node: Handle, params: *mut c_void) => cuGraphMemAllocNodeGetParams(node, params);
     /// Adds a node that gives memory back.
-    cudaGraphAddMemFreeNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, pointer: *mut c_void) {
-        enter()?;
-        cu!(cuGraphAddMemFreeNode(node, graph, dependencies, count, pointer))
-    }
+    cudaGraphAddMemFreeNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, pointer: *mut c_void)
+        => cuGraphAddMemFreeNode(node, graph, dependencies, count, pointer);
     /// The memory that a node gives back.
-    cudaGraphMemFreeNodeGetParams(node: Handle, pointer: *mut c_void) {
-        enter()?;
-        cu!(cuGraphMemFreeNodeGetParams(node, pointer))
-    }
+    cudaGraphMemFreeNodeGetParams(node: Handle, pointer: *mut c_void) => cuGraphMemFreeNodeGetParams(node, pointer);
 }

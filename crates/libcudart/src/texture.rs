@@ -210,11 +210,7 @@ api! { API:
         tell_view(result, object, size_of::<DriverViewDesc>())
     }
     /// Makes a surface object.
-    cudaCreateSurfaceObject(result: *mut u64, of: In<ResourceDesc>) {
-        enter()?;
-        let resource = resource(of)?;
-        cu!(cuSurfObjectCreate(result, &raw const resource))
-    }
+    cudaCreateSurfaceObject(result: *mut u64, of: In<ResourceDesc>) => cuSurfObjectCreate(result, &resource(of)?);
     /// Destroys a surface object.
     cudaDestroySurfaceObject(object: u64) {
         enter()?;
