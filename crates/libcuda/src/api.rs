@@ -68,49 +68,39 @@ pub(crate) fn unsupported(name: &str, reported: &AtomicBool) -> Status {
     Status::CUDA_ERROR_NOT_SUPPORTED
 }
 
-/// Declares functions. Each has a summary line, its name, the CUDA version that introduced its symbol, and the symbol. After a `/` comes
-/// the symbol of the variant with per-thread default streams; `$stream` is bound to the default stream of the called variant.
+/// Declares functions. Each has a summary line, its name, and for each version that does the same the CUDA version that introduced it, and
+/// its symbol. After a `/` comes the symbol of the variant with per-thread default streams; `$stream` is bound to the default stream of the
+/// called variant.
 macro_rules! api {
     ($table:ident: $(
         #[doc = $summary:literal]
-        $name:ident $since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?
-        ($($arg:ident: $ty:ty),* $(,)?) $(|$stream:ident|)? $body:block
+        $name:ident $($since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?),+
+        ($($args:tt)*) $(|$stream:ident|)? $body:block
     )*) => {
         /// The functions of this file.
-        pub(crate) static $table: &[&[$crate::api::Function]] = &[$(
-            $crate::api::one!(
-                $summary, $name, $since, $symbol, $(/ $per_thread_since $per_thread)?
-                ($($arg: $ty),*), ($($stream)?), $body
-            ),
-        )*];
+        pub(crate) static $table: &[&[$crate::api::Function]] = &[$($crate::api::versions!(
+            $summary, $name, [$($since $symbol $(/ $per_thread_since $per_thread)?),+], ($($args)*), ($($stream)?), $body
+        ),)*];
     };
 }
 
-/// One function of `api!`, in both variants if it has two.
-macro_rules! one {
-    ($summary:literal, $name:ident, $since:literal, $symbol:literal,
-     ($($arg:ident: $ty:ty),*), ($($stream:ident)?), $body:block) => {
-        &[$crate::api::variant!(
-            $summary, $name, $since, $symbol, false, ($($arg: $ty),*), ($($stream)?, Legacy), $body
-        )]
-    };
-    ($summary:literal, $name:ident, $since:literal, $symbol:literal, / $per_thread_since:literal $per_thread:literal
-     ($($arg:ident: $ty:ty),*), ($($stream:ident)?), $body:block) => {
-        &[
-            $crate::api::variant!(
-                $summary, $name, $since, $symbol, false, ($($arg: $ty),*), ($($stream)?, Legacy), $body
-            ),
-            $crate::api::variant!(
-                $summary, $name, $per_thread_since, $per_thread, true, ($($arg: $ty),*), ($($stream)?, PerThread), $body
-            ),
-        ]
+/// The versions of one function of `api!`, in both variants if they have two.
+macro_rules! versions {
+    ($summary:literal, $name:ident, [$($since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?),+],
+     $args:tt, $stream:tt, $body:block) => {
+        &[$(
+            $crate::api::variant!($summary, $name, $since, $symbol, false, $args, $stream, Legacy, $body),
+            $($crate::api::variant!(
+                $summary, $name, $per_thread_since, $per_thread, true, $args, $stream, PerThread, $body
+            ),)?
+        )+]
     };
 }
 
 /// One exported symbol.
 macro_rules! variant {
     ($summary:literal, $name:ident, $since:literal, $symbol:literal, $is_per_thread:literal,
-     ($($arg:ident: $ty:ty),*), ($($stream:ident)?, $default:ident), $body:block) => {{
+     ($($arg:ident: $ty:ty),* $(,)?), ($($stream:ident)?), $default:ident, $body:block) => {{
         #[unsafe(export_name = $symbol)]
         unsafe extern "C" fn exported($($arg: $ty),*) -> $crate::Status {
             $crate::api::call(stringify!($name), || {
@@ -163,7 +153,7 @@ macro_rules! stub {
     }};
 }
 
-pub(crate) use {api, not_supported, one, stub, variant};
+pub(crate) use {api, not_supported, stub, variant, versions};
 
 /// All functions, one table per file.
 pub fn functions() -> impl Iterator<Item = &'static Function> {

@@ -14,8 +14,9 @@ use crate::context::Context;
 use crate::copy::{Copy, Place, Side, copy_later, copy_now, device_place, host_place};
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
+use crate::lock;
 use crate::memory::Kind;
-use crate::pointers::{In, Out};
+use crate::pointers::{In, Out, required};
 use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -141,7 +142,7 @@ impl Array {
 
     /// A mipmap level as an array.
     fn level(self: &Arc<Array>, level: u32) -> Result<Arc<Array>, Status> {
-        let mut levels = self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut levels = lock(&self.levels);
         while levels.len() <= level as usize {
             let next = levels.len() as u32;
             let image = self.image.level(next).ok_or(INVALID)?;
@@ -181,7 +182,7 @@ impl Array {
 
     /// Invalidates the handles of its levels, and removes its allocation.
     fn destroy(&self) {
-        for level in self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
+        for level in lock(&self.levels).drain(..) {
             ARRAYS.remove::<()>(handle_of(&level));
         }
         if let Ok(driver) = driver() {
@@ -216,13 +217,9 @@ pub fn mipmapped(handle: CUmipmappedArray) -> Result<Arc<Array>, Status> {
 }
 
 fn create(result: Out<CUarray>, description: Description) -> Result<(), Status> {
-    if result.is_null() {
-        return Err(INVALID);
-    }
+    required(result.pointer())?;
     let array = Array::new(description, 1)?;
-    result.write(handle_of(&array))?;
-    ARRAYS.insert::<()>(array);
-    Ok(())
+    ARRAYS.give(result, array)
 }
 
 /// Destroys an array after all operations that may use it.
@@ -284,9 +281,7 @@ api! { API:
         let largest = description.width.max(description.height).max(if description.flags & (LAYERED | CUBEMAP) == 0 { description.depth } else { 0 });
         let most = usize::BITS - largest.leading_zeros();
         let array = Array::new(description, levels.min(most.max(1)))?;
-        result.write(handle_of(&array))?;
-        MIPMAPPED.insert::<()>(array);
-        Ok(())
+        MIPMAPPED.give(result, array)
     }
     /// A mipmap level of an array.
     cuMipmappedArrayGetLevel 5000 "cuMipmappedArrayGetLevel" (result: Out<CUarray>, of: CUmipmappedArray, level: c_uint) {

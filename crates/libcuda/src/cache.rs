@@ -1,13 +1,14 @@
 //! A cache of compiled PTX, by its text: programs load the same module again for each process or context.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ptxvm::{Color, Error, Module};
 
 use crate::Status;
 use crate::config::Config;
 use crate::image::{Refusal, Source, source_file};
+use crate::lock;
 use crate::log::log;
 
 /// The most texts that are kept.
@@ -20,7 +21,7 @@ static CACHE: Mutex<VecDeque<(Vec<u8>, Module)>> = Mutex::new(VecDeque::new());
 /// # Errors
 /// All errors of the checker.
 pub fn compiled(source: &Source) -> Result<Module, Refusal> {
-    let cache = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = || lock(&CACHE);
     if let Some((_, module)) = cache().iter().find(|(text, _)| *text == source.text) {
         return Ok(module.clone());
     }

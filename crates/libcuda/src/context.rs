@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
 use cudarc::driver::sys::{CUcontext, CUctxCreateParams, CUdevice, CUevent};
@@ -14,7 +14,8 @@ use crate::Status;
 use crate::api::api;
 use crate::driver::{Driver, driver};
 use crate::handles::{Handles, handle_of};
-use crate::pointers::Out;
+use crate::lock;
+use crate::pointers::{Out, required};
 use crate::stream::{self, Stream};
 
 /// The contexts that have not been destroyed.
@@ -110,7 +111,7 @@ impl Context {
     }
 
     fn streams(&self) -> MutexGuard<'_, Vec<Weak<Stream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.streams)
     }
 
     /// The live streams, except for the legacy default stream.
@@ -127,7 +128,7 @@ impl Context {
 
     /// The default stream of the calling thread.
     pub fn per_thread(self: &Arc<Context>) -> Arc<Stream> {
-        let mut streams = self.per_thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = lock(&self.per_thread);
         let stream = streams.entry(std::thread::current().id()).or_insert_with(|| {
             let stream = Stream::per_thread(Arc::downgrade(self));
             self.add_stream(&stream);
@@ -168,7 +169,7 @@ impl Context {
 
     /// The value of a limit, by number of the `CUlimit`.
     pub fn limit(&self, limit: u32) -> Option<usize> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner).get(&limit).copied()
+        lock(&self.limits).get(&limit).copied()
     }
 }
 
@@ -196,7 +197,7 @@ impl Primary {
     }
 
     fn state(&self) -> MutexGuard<'_, PrimaryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn retain(&self) -> Arc<Context> {
@@ -323,14 +324,6 @@ fn destroy(handle: CUcontext) -> Result<(), Status> {
     Ok(())
 }
 
-/// Pops the current context, and returns its handle if the program wants it.
-fn pop_current(result: Out<CUcontext>) -> Result<(), Status> {
-    driver()?;
-    let context = pop()?;
-    result.write_if_wanted(handle_of(&context));
-    Ok(())
-}
-
 /// Checks flags: scheduling (0, 1, 2 or 4), mapping host memory, local memory, core dumps, synchronous copies.
 fn check_flags(flags: c_uint) -> Result<(), Status> {
     match flags & !0xff == 0 && matches!(flags & 7, 0 | 1 | 2 | 4) {
@@ -357,30 +350,19 @@ api! { API:
         create(result, flags, device, 12050)
     }
     /// Destroys a context and all that belongs to it.
-    cuCtxDestroy 4000 "cuCtxDestroy_v2" (handle: CUcontext) {
-        destroy(handle)
-    }
-    /// Destroys a context and all that belongs to it.
-    cuCtxDestroy 2000 "cuCtxDestroy" (handle: CUcontext) {
+    cuCtxDestroy 4000 "cuCtxDestroy_v2", 2000 "cuCtxDestroy" (handle: CUcontext) {
         destroy(handle)
     }
     /// Makes a context the current one of this thread, on top of those that are.
-    cuCtxPushCurrent 2000 "cuCtxPushCurrent" (handle: CUcontext) {
+    cuCtxPushCurrent 2000 "cuCtxPushCurrent", 4000 "cuCtxPushCurrent_v2" (handle: CUcontext) {
         push(context(handle)?);
         Ok(())
     }
     /// Takes the current context away from this thread.
-    cuCtxPopCurrent 2000 "cuCtxPopCurrent" (result: Out<CUcontext>) {
-        pop_current(result)
-    }
-    /// Makes a context the current one of this thread, on top of those that are.
-    cuCtxPushCurrent 4000 "cuCtxPushCurrent_v2" (handle: CUcontext) {
-        push(context(handle)?);
+    cuCtxPopCurrent 2000 "cuCtxPopCurrent", 4000 "cuCtxPopCurrent_v2" (result: Out<CUcontext>) {
+        driver()?;
+        result.write_if_wanted(handle_of(&pop()?));
         Ok(())
-    }
-    /// Takes the current context away from this thread.
-    cuCtxPopCurrent 4000 "cuCtxPopCurrent_v2" (result: Out<CUcontext>) {
-        pop_current(result)
     }
     /// Makes a context the current one of this thread instead of that which is.
     cuCtxSetCurrent 4000 "cuCtxSetCurrent" (handle: CUcontext) {
@@ -433,7 +415,7 @@ api! { API:
     /// Changes a limit of the current context: the heap of device `malloc` has an effect.
     cuCtxSetLimit 3010 "cuCtxSetLimit" (limit: c_uint, value: usize) {
         let context = Context::current()?;
-        let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limits = lock(&context.limits);
         *limits.get_mut(&limit).ok_or(Status::CUDA_ERROR_UNSUPPORTED_LIMIT)? = value;
         if limit == MALLOC_HEAP {
             driver()?.machine.set_heap_limit(value as u64);
@@ -517,37 +499,20 @@ api! { API:
     /// Makes the primary context of a device active, or counts one more user of it.
     cuDevicePrimaryCtxRetain 7000 "cuDevicePrimaryCtxRetain" (result: Out<CUcontext>, device: CUdevice) {
         let primary = driver()?.primary(device)?;
-        if result.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
+        required(result.pointer())?;
         result.write(handle_of(&primary.retain()))
     }
     /// Counts one user less of the primary context of a device; without users it ends.
-    cuDevicePrimaryCtxRelease 7000 "cuDevicePrimaryCtxRelease" (device: CUdevice) {
-        driver()?.primary(device)?.release(driver()?)
-    }
-    /// Counts one user less of the primary context of a device; without users it ends.
-    cuDevicePrimaryCtxRelease 11000 "cuDevicePrimaryCtxRelease_v2" (device: CUdevice) {
+    cuDevicePrimaryCtxRelease 7000 "cuDevicePrimaryCtxRelease", 11000 "cuDevicePrimaryCtxRelease_v2" (device: CUdevice) {
         driver()?.primary(device)?.release(driver()?)
     }
     /// Ends the primary context of a device, whoever uses it.
-    cuDevicePrimaryCtxReset 7000 "cuDevicePrimaryCtxReset" (device: CUdevice) {
-        driver()?.primary(device)?.reset(driver()?);
-        Ok(())
-    }
-    /// Ends the primary context of a device, whoever uses it.
-    cuDevicePrimaryCtxReset 11000 "cuDevicePrimaryCtxReset_v2" (device: CUdevice) {
+    cuDevicePrimaryCtxReset 7000 "cuDevicePrimaryCtxReset", 11000 "cuDevicePrimaryCtxReset_v2" (device: CUdevice) {
         driver()?.primary(device)?.reset(driver()?);
         Ok(())
     }
     /// Sets the flags of the primary context of a device.
-    cuDevicePrimaryCtxSetFlags 7000 "cuDevicePrimaryCtxSetFlags" (device: CUdevice, flags: c_uint) {
-        check_flags(flags)?;
-        driver()?.primary(device)?.set_flags(flags);
-        Ok(())
-    }
-    /// Sets the flags of the primary context of a device.
-    cuDevicePrimaryCtxSetFlags 11000 "cuDevicePrimaryCtxSetFlags_v2" (device: CUdevice, flags: c_uint) {
+    cuDevicePrimaryCtxSetFlags 7000 "cuDevicePrimaryCtxSetFlags", 11000 "cuDevicePrimaryCtxSetFlags_v2" (device: CUdevice, flags: c_uint) {
         check_flags(flags)?;
         driver()?.primary(device)?.set_flags(flags);
         Ok(())

@@ -10,12 +10,6 @@ use crate::chip::Attributes;
 use crate::driver::{driver, start};
 use crate::pointers::{Out, Text};
 
-/// The UUID of a device.
-fn uuid(device: CUdevice) -> Result<CUuuid, Status> {
-    let bytes = devices::uuid(driver()?.number(device)?);
-    Ok(CUuuid { bytes: bytes.map(|byte| byte as c_char) })
-}
-
 /// Copies a text into a buffer of the program.
 ///
 /// # Safety
@@ -57,13 +51,10 @@ api! { API:
         driver()?.ordinal(device)?;
         write_text(name, length, &driver()?.config.name)
     }
-    /// What tells a device from others.
-    cuDeviceGetUuid 9020 "cuDeviceGetUuid" (result: Out<CUuuid>, device: CUdevice) {
-        result.write(uuid(device)?)
-    }
     /// What tells a device, or a part of one, from others.
-    cuDeviceGetUuid 11040 "cuDeviceGetUuid_v2" (result: Out<CUuuid>, device: CUdevice) {
-        result.write(uuid(device)?)
+    cuDeviceGetUuid 9020 "cuDeviceGetUuid", 11040 "cuDeviceGetUuid_v2" (result: Out<CUuuid>, device: CUdevice) {
+        let bytes = devices::uuid(driver()?.number(device)?);
+        result.write(CUuuid { bytes: bytes.map(|byte| byte as c_char) })
     }
     /// Bytes of memory of a device.
     cuDeviceTotalMem 3020 "cuDeviceTotalMem_v2" (bytes: Out<usize>, device: CUdevice) {

@@ -1,7 +1,7 @@
 //! Events: points in the operations of streams.
 
 use std::ffi::c_uint;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use cudarc::driver::sys::{CUevent, CUstream};
@@ -11,7 +11,8 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::graph::{Body, Captured};
-use crate::handles::{Handles, handle_of};
+use crate::handles::Handles;
+use crate::lock;
 use crate::operation::Operation;
 use crate::pointers::Out;
 use crate::queue::Point;
@@ -59,9 +60,7 @@ impl Event {
         shared: Option<Arc<SharedEvent>>,
     ) -> Result<(), Status> {
         let event = Arc::new(Event { context: context.id, timing, shared, last: Mutex::default() });
-        result.write(handle_of(&event))?;
-        EVENTS.insert::<()>(event);
-        Ok(())
+        EVENTS.give(result, event)
     }
 
     /// The point of the last record.
@@ -89,7 +88,7 @@ impl Event {
     }
 
     fn last(&self) -> Option<Record> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.last).clone()
     }
 
     /// Records a point in a stream. If the stream captures a graph, the event marks a place in the graph; an `external` event becomes a
@@ -105,11 +104,11 @@ impl Event {
             if external {
                 return stream.capture_node(Body::Record(Arc::clone(self)));
             }
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record::Graph(captured));
+            *lock(&self.last) = Some(Record::Graph(captured));
             return Ok(());
         }
         let time = Moment::default();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         let shared = self.shared.as_ref().map(SharedEvent::record);
         stream.submit(Operation::Stamp(Arc::clone(&time), shared.clone())).inspect_err(|_| {
             // Nobody waits for what will not come.
@@ -162,16 +161,6 @@ pub fn event(handle: CUevent) -> Result<Arc<Event>, Status> {
     EVENTS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// Milliseconds between two events.
-fn elapsed(result: Out<f32>, start: CUevent, end: CUevent) -> Result<(), Status> {
-    let (start, end) = (event(start)?.time()?, event(end)?.time()?);
-    let milliseconds = match end.checked_duration_since(start) {
-        Some(duration) => duration.as_secs_f64() * 1e3,
-        None => -(start.duration_since(end).as_secs_f64() * 1e3),
-    };
-    result.write(milliseconds as f32)
-}
-
 api! { API:
     /// Makes an event.
     cuEventCreate 2000 "cuEventCreate" (result: Out<CUevent>, flags: c_uint) {
@@ -184,12 +173,7 @@ api! { API:
         Event::insert(result, &context, flags & DISABLE_TIMING == 0, shared)
     }
     /// Destroys an event.
-    cuEventDestroy 2000 "cuEventDestroy" (handle: CUevent) {
-        driver()?;
-        EVENTS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
-    }
-    /// Destroys an event.
-    cuEventDestroy 4000 "cuEventDestroy_v2" (handle: CUevent) {
+    cuEventDestroy 2000 "cuEventDestroy", 4000 "cuEventDestroy_v2" (handle: CUevent) {
         driver()?;
         EVENTS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
     }
@@ -227,11 +211,12 @@ api! { API:
         Context::current_or(Some(event.context)).map(drop)
     }
     /// Milliseconds between two events.
-    cuEventElapsedTime 2000 "cuEventElapsedTime" (result: Out<f32>, start: CUevent, end: CUevent) {
-        elapsed(result, start, end)
-    }
-    /// Milliseconds between two events.
-    cuEventElapsedTime 12080 "cuEventElapsedTime_v2" (result: Out<f32>, start: CUevent, end: CUevent) {
-        elapsed(result, start, end)
+    cuEventElapsedTime 2000 "cuEventElapsedTime", 12080 "cuEventElapsedTime_v2" (result: Out<f32>, start: CUevent, end: CUevent) {
+        let (start, end) = (event(start)?.time()?, event(end)?.time()?);
+        let milliseconds = match end.checked_duration_since(start) {
+            Some(duration) => duration.as_secs_f64() * 1e3,
+            None => -(start.duration_since(end).as_secs_f64() * 1e3),
+        };
+        result.write(milliseconds as f32)
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::Status;
+use crate::pointers::Out;
+
 /// The live objects of a kind, by handle.
 pub struct Handles<T>(RwLock<Option<HashMap<usize, Arc<T>>>>);
 
@@ -18,6 +21,16 @@ impl<T> Handles<T> {
         let mut objects = self.0.write().unwrap_or_else(PoisonError::into_inner);
         objects.get_or_insert_default().insert(handle.addr(), object);
         handle
+    }
+
+    /// Adds an object, and gives its handle to the program.
+    ///
+    /// # Errors
+    /// If the program has no place for it. Then it is not added.
+    pub fn give<H>(&self, place: Out<*mut H>, object: Arc<T>) -> Result<(), Status> {
+        place.write(handle_of(&object))?;
+        self.insert::<H>(object);
+        Ok(())
     }
 
     /// The object of a handle, if the handle is valid.

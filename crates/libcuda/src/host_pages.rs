@@ -5,8 +5,9 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::lock;
 use crate::share::Shared;
 
 /// The page size. If the host has larger pages, touched and untouched ones are not distinguished.
@@ -38,7 +39,7 @@ struct Mapping {
 static MAPPINGS: Mutex<BTreeMap<u64, Mapping>> = Mutex::new(BTreeMap::new());
 
 fn mappings() -> MutexGuard<'static, BTreeMap<u64, Mapping>> {
-    MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&MAPPINGS)
 }
 
 impl Pages {

@@ -4,11 +4,12 @@
 //! observed: a page of such memory (`host_pages.rs`) counts as written once it has been touched.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use ptxvm::{FindingKind, GlobalMemory, Tool, is_padding};
 
 use crate::copy::Place;
+use crate::lock;
 use crate::log::log;
 use crate::memory::Kind;
 
@@ -16,10 +17,6 @@ static MEMORY: LazyLock<Arc<Mutex<GlobalMemory>>> = LazyLock::new(Arc::default);
 
 /// The names of allocations, by address.
 static NAMES: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Whether the environment enables initcheck.
 pub fn is_wanted() -> bool {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
 
@@ -15,6 +15,7 @@ use crate::api::api;
 use crate::context::{CONTEXTS, Context};
 use crate::driver::driver;
 use crate::event::{Event, event};
+use crate::lock;
 use crate::memory::{self, Allocation, DEVICE_BASE};
 use crate::pointers::Out;
 use crate::share::{self, Name, Shared};
@@ -36,10 +37,6 @@ struct Import {
     users: usize,
     /// Whether it is of a pool: then it is freed, instead of closed.
     is_of_pool: bool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Moves an allocation to shared memory, unless it is there already. All work that has been submitted is done before.
@@ -156,6 +153,9 @@ pub fn handle_of(allocation: &Allocation) -> Result<[u8; 64], Status> {
     Ok(name.map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?.to_bytes())
 }
 
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag.
+const PEER_ACCESS: c_uint = 1;
+
 api! { API:
     /// Makes a handle by which other processes open the allocation that an address lies in.
     cuIpcGetMemHandle 4010 "cuIpcGetMemHandle" (result: Out<CUipcMemHandle>, address: CUdeviceptr) {
@@ -167,12 +167,11 @@ api! { API:
         result.write(CUipcMemHandle { reserved: handle_of(&allocation)?.map(|byte| byte as _) })
     }
     /// Maps an allocation of another process.
-    cuIpcOpenMemHandle 4010 "cuIpcOpenMemHandle" (result: Out<CUdeviceptr>, handle: CUipcMemHandle, flags: c_uint) {
-        open(result, handle, flags)
-    }
-    /// Maps an allocation of another process.
-    cuIpcOpenMemHandle 11000 "cuIpcOpenMemHandle_v2" (result: Out<CUdeviceptr>, handle: CUipcMemHandle, flags: c_uint) {
-        open(result, handle, flags)
+    cuIpcOpenMemHandle 4010 "cuIpcOpenMemHandle", 11000 "cuIpcOpenMemHandle_v2" (result: Out<CUdeviceptr>, handle: CUipcMemHandle, flags: c_uint) {
+        if result.is_null() || flags & !PEER_ACCESS != 0 {
+            return Err(INVALID);
+        }
+        result.write(import(&handle.reserved.map(|byte| byte as u8), false)?)
     }
     /// Unmaps an allocation of another process, when it has been closed as often as opened.
     cuIpcCloseMemHandle 4010 "cuIpcCloseMemHandle" (address: CUdeviceptr) {
@@ -194,14 +193,4 @@ api! { API:
         }
         Event::insert(result, &context, false, Some(SharedEvent::open(name)?))
     }
-}
-
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag.
-const PEER_ACCESS: c_uint = 1;
-
-fn open(result: Out<CUdeviceptr>, handle: CUipcMemHandle, flags: c_uint) -> Result<(), Status> {
-    if result.is_null() || flags & !PEER_ACCESS != 0 {
-        return Err(INVALID);
-    }
-    result.write(import(&handle.reserved.map(|byte| byte as u8), false)?)
 }

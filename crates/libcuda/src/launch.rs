@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
@@ -12,9 +12,10 @@ use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
 use crate::function::{Function, function_in};
+use crate::lock;
 use crate::log::log;
 use crate::operation::Operation;
-use crate::pointers::{In, read_all};
+use crate::pointers::{In, read_all, required};
 use crate::stream::{Default, Stream};
 
 /// A launch of a kernel, with a copy of its parameters.
@@ -34,7 +35,7 @@ pub struct KernelLaunch {
 /// Whether an overrun is the first one of its instruction. A program that launches in a loop would otherwise get many reports.
 fn is_new(overrun: &machine::Fault) -> bool {
     static KNOWN: Mutex<BTreeSet<(String, u32)>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     known.insert((overrun.kernel.clone(), overrun.span.start))
 }
 
@@ -120,7 +121,7 @@ impl KernelLaunch {
             log!(error, "{}", message.trim_end());
             crate::report::faulted(function.name(), error, message.trim_end());
         };
-        let overruns = std::mem::take(&mut *overruns.lock().unwrap_or_else(PoisonError::into_inner));
+        let overruns = std::mem::take(&mut *lock(&overruns));
         let module = function.module.loaded.module();
         overruns.into_iter().filter(is_new).for_each(|fault| report(&module.located(Box::new(fault))));
         result.map(drop).map_err(|error| {
@@ -160,9 +161,7 @@ pub unsafe fn params(
         // SAFETY: the caller's promise.
         let pointers = unsafe { read_all(pointers, function.params.len()) }?;
         for (pointer, &(offset, size)) in pointers.into_iter().zip(&function.params) {
-            if pointer.is_null() {
-                return Err(Status::CUDA_ERROR_INVALID_VALUE);
-            }
+            required(pointer)?;
             let place = &mut bytes[offset as usize..][..size as usize];
             // SAFETY: the caller's promise.
             unsafe { std::ptr::copy_nonoverlapping(pointer.cast(), place.as_mut_ptr(), place.len()) };

@@ -1,10 +1,11 @@
 //! `PTXVM_TOOL=leakcheck`: reports driver memory that the program has not freed when its context or the process ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use ptxvm::{FindingKind, Tool, Tools};
 
+use crate::lock;
 use crate::log::log;
 use crate::memory::Kind;
 
@@ -21,7 +22,7 @@ pub fn is_wanted() -> bool {
 /// Records the origin of an allocation.
 pub fn note(address: u64, origin: impl FnOnce() -> String) {
     if is_wanted() {
-        ORIGINS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, origin());
+        lock(&ORIGINS).insert(address, origin());
     }
 }
 
@@ -34,7 +35,7 @@ pub fn report(context: Option<u64>) {
     {
         return;
     }
-    let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let origins = lock(&ORIGINS);
     let mut places: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for allocation in driver.allocations.live() {
         let asked_for = matches!(allocation.kind, Kind::Device | Kind::Pool | Kind::Managed | Kind::Host(_));

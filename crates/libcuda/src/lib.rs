@@ -61,6 +61,8 @@ mod tool;
 mod unsupported;
 mod virtual_memory;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use caller::log;
 
 pub use api::{Function, functions};
@@ -68,6 +70,11 @@ pub use cudarc::driver::sys::CUresult as Status;
 
 /// The CUDA version that the driver reports.
 pub const DRIVER_VERSION: i32 = devices::CUDA_VERSION;
+
+/// Locks a mutex, also after a panic of its last holder: a panic ends one call, not the driver.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The functions, one table per file.
 static TABLES: &[&[&[Function]]] = &[

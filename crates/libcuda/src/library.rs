@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlibrary, CUmodule};
 
@@ -14,8 +14,9 @@ use crate::function::Function;
 use crate::handles::{Handles, handle_of};
 use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
+use crate::lock;
 use crate::module::{MODULES, Module};
-use crate::pointers::{Out, Text, write};
+use crate::pointers::{Out, Text, required, write};
 
 /// The libraries that have not been unloaded, and their kernels.
 static LIBRARIES: Handles<Library> = Handles::new();
@@ -47,7 +48,7 @@ impl Library {
 
     /// The library's module in a context.
     fn module(&self, context: &Context) -> Result<Arc<Module>, Status> {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modules = lock(&self.modules);
         if let Some(module) = modules.get(&context.id) {
             return Ok(Arc::clone(module));
         }
@@ -61,7 +62,7 @@ impl Library {
         if !self.names.iter().any(|other| other == name) {
             return Err(Status::CUDA_ERROR_NOT_FOUND);
         }
-        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = lock(&self.kernels);
         if let Some(kernel) = kernels.get(name) {
             return Ok(Arc::clone(kernel));
         }
@@ -81,7 +82,7 @@ impl Kernel {
     /// If its library cannot be loaded there.
     pub fn function(&self, context: &Context) -> Result<Arc<Function>, Status> {
         let function = self.library.module(context)?.function(self.name.to_str().unwrap_or_default())?;
-        let attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        let attributes = lock(&self.attributes);
         let chip = &driver()?.config.chip;
         attributes
             .iter()
@@ -93,7 +94,7 @@ impl Kernel {
 /// Removes what belongs to a context.
 pub fn forget(context: u64) {
     LIBRARIES.for_each(|library| {
-        library.modules.lock().unwrap_or_else(PoisonError::into_inner).remove(&context);
+        lock(&library.modules).remove(&context);
     });
 }
 
@@ -119,14 +120,10 @@ unsafe fn load(
     options: &Options,
 ) -> Result<(), Status> {
     driver()?;
-    if result.is_null() {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
-    }
+    required(result.pointer())?;
     // SAFETY: the caller's promise.
     let library = unsafe { options.report(sources.and_then(Library::new)) }?;
-    result.write(handle_of(&library))?;
-    LIBRARIES.insert::<()>(library);
-    Ok(())
+    LIBRARIES.give(result, library)
 }
 
 api! { API:
@@ -150,10 +147,10 @@ api! { API:
     cuLibraryUnload 12000 "cuLibraryUnload" (handle: CUlibrary) {
         let library = library(handle)?;
         LIBRARIES.remove(handle);
-        let mut kernels = library.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = lock(&library.kernels);
         kernels.drain().for_each(|(_, kernel)| drop(KERNELS.remove::<()>(handle_of(&kernel))));
         drop(kernels);
-        let mut modules = library.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modules = lock(&library.modules);
         for (_, module) in modules.drain() {
             MODULES.remove::<()>(handle_of(&module));
             module.unload();
@@ -222,7 +219,7 @@ api! { API:
         if let Ok(context) = Context::current() {
             kernel.function(&context)?.set_attribute(attribute, value, &driver()?.config.chip)?;
         }
-        let mut attributes = kernel.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attributes = lock(&kernel.attributes);
         attributes.retain(|(other, _)| *other != attribute);
         attributes.push((attribute, value));
         Ok(())

@@ -1,16 +1,17 @@
 //! The linker: combines PTX and fat binaries into one image.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cudarc::driver::sys::CUlinkState;
 
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
-use crate::handles::{Handles, handle_of};
+use crate::handles::Handles;
 use crate::image::{Refusal, Source, compile, sources_of_bytes};
 use crate::jit::Options;
+use crate::lock;
 use crate::pointers::{Out, Text};
 
 static LINKERS: Handles<Linker> = Handles::new();
@@ -44,7 +45,7 @@ impl Linker {
         });
         // SAFETY: the caller's promise.
         let sources = unsafe { self.options.report(sources) }?;
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).extend(sources);
+        lock(&self.inputs).extend(sources);
         Ok(())
     }
 }
@@ -60,9 +61,7 @@ api! { API:
         Context::current()?;
         let options = Options::read(count, options, values)?;
         let linker = std::sync::Arc::new(Linker { options, inputs: Mutex::default(), image: Mutex::default() });
-        result.write(handle_of(&linker))?;
-        LINKERS.insert::<()>(linker);
-        Ok(())
+        LINKERS.give(result, linker)
     }
     /// Adds PTX or a fat binary.
     cuLinkAddData 6050 "cuLinkAddData_v2" (
@@ -88,13 +87,13 @@ api! { API:
     /// Links what was added. What it returns can be loaded as a module.
     cuLinkComplete 5050 "cuLinkComplete" (handle: CUlinkState, image: Out<*mut c_void>, bytes: Out<usize>) {
         let linker = linker(handle)?;
-        let inputs = linker.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let inputs = lock(&linker.inputs);
         let linked = match &inputs[..] {
             [] => Err(Refusal { status: Status::CUDA_ERROR_INVALID_IMAGE, message: "nothing to link".to_owned() }),
             inputs => compile(inputs).map(|_| fatbin::linked::pack(inputs).into_boxed_slice()),
         };
         let mut linked = linker.options.report(linked)?;
-        let mut made = linker.image.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&linker.image);
         image.write(linked.as_mut_ptr().cast())?;
         bytes.write_if_wanted(linked.len());
         *made = Some(linked);

@@ -17,7 +17,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
 use crate::host_pages::Pages;
-use crate::pointers::{Out, read_all, write};
+use crate::pointers::{Out, read_all, required, write};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
 pub const DEVICE_BASE: u64 = 1 << 48;
@@ -389,9 +389,7 @@ api! { API:
     /// Allocates device memory.
     cuMemAlloc 3020 "cuMemAlloc_v2" (result: Out<CUdeviceptr>, bytes: usize) {
         let context = Context::current()?;
-        if result.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
+        required(result.pointer())?;
         result.write(allocate(&context, bytes, Kind::Device, "cuMemAlloc")?)
     }
     /// Allocates device memory for rows that begin at aligned addresses.
@@ -458,9 +456,7 @@ api! { API:
     /// Takes memory of the program away from kernels.
     cuMemHostUnregister 4000 "cuMemHostUnregister" (pointer: *mut c_void) {
         let context = Context::current_or(owner(pointer.addr() as u64)?)?;
-        if pointer.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
+        required(pointer)?;
         context.synchronize()?;
         let (driver, address) = (driver()?, pointer.addr() as u64);
         let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Registered(_)));
@@ -508,9 +504,7 @@ api! { API:
         let attributes = read_all(attributes, count as usize)?;
         let places = read_all(data, count as usize)?;
         for (attribute, place) in attributes.into_iter().zip(places) {
-            if place.is_null() {
-                return Err(Status::CUDA_ERROR_INVALID_VALUE);
-            }
+            required(place)?;
             if pointer_attribute(place, attribute, address).is_err() {
                 place.cast::<u8>().write_bytes(0, attribute_bytes(attribute));
                 if attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32 {

@@ -16,8 +16,9 @@ use crate::function::{FUNCTIONS, Function};
 use crate::handles::{Handles, handle_of};
 use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
+use crate::lock;
 use crate::memory::{Kind, allocate};
-use crate::pointers::{Out, Text, write};
+use crate::pointers::{Out, Text, required, write};
 
 /// The modules that have not been unloaded.
 pub static MODULES: Handles<Module> = Handles::new();
@@ -132,7 +133,7 @@ impl Module {
     /// # Errors
     /// If there is none with this name.
     pub fn function(self: &Arc<Module>, name: &str) -> Result<Arc<Function>, Status> {
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut functions = lock(&self.functions);
         if let Some(function) = functions.get(name) {
             return Ok(Arc::clone(function));
         }
@@ -163,7 +164,7 @@ impl Module {
 
     /// Invalidates the handles of its kernels, and removes its allocations. Running kernels keep what they need.
     pub fn unload(&self) {
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut functions = lock(&self.functions);
         for (_, function) in functions.drain() {
             FUNCTIONS.remove::<()>(handle_of(&function));
         }
@@ -201,33 +202,25 @@ pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
 /// As for `cuModuleLoadDataEx`.
 unsafe fn load_data(result: Out<CUmodule>, image: *const c_void, options: &Options) -> Result<(), Status> {
     let context = Context::current()?;
-    if result.is_null() {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
-    }
+    required(result.pointer())?;
     // SAFETY: the caller's promise.
     let sources = unsafe { sources(image, "<module>") };
     let module = sources.and_then(|sources| Module::load(&context, &options.apply(sources)));
     // SAFETY: the caller's promise.
     let module = unsafe { options.report(module) }?;
-    result.write(handle_of(&module))?;
-    MODULES.insert::<()>(module);
-    Ok(())
+    MODULES.give(result, module)
 }
 
 api! { API:
     /// Loads a module from a file.
     cuModuleLoad 2000 "cuModuleLoad" (result: Out<CUmodule>, path: Text) {
         let context = Context::current()?;
-        if result.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
+        required(result.pointer())?;
         let path = path.name()?;
         let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         let sources = crate::image::sources_of_bytes(&bytes, path);
         let module = sources.and_then(|sources| Module::load(&context, &sources)).map_err(|refusal| refusal.status)?;
-        result.write(handle_of(&module))?;
-        MODULES.insert::<()>(module);
-        Ok(())
+        MODULES.give(result, module)
     }
     /// Loads a module from PTX text or a fat binary in memory.
     cuModuleLoadData 2000 "cuModuleLoadData" (result: Out<CUmodule>, image: *const c_void) {

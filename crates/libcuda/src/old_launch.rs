@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use cudarc::driver::sys::{CUfunction, CUstream};
 
@@ -12,6 +12,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::function::{Function, function};
 use crate::launch::{KernelLaunch, submit};
+use crate::lock;
 use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -28,7 +29,7 @@ struct Settings {
 static SETTINGS: LazyLock<Mutex<HashMap<usize, Settings>>> = LazyLock::new(Mutex::default);
 
 fn settings() -> MutexGuard<'static, HashMap<usize, Settings>> {
-    SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SETTINGS)
 }
 
 fn known(handle: CUfunction) -> Result<Arc<Function>, Status> {

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+
+use crate::lock;
 
 /// The context of the unwinder that Rust's panics use.
 #[repr(C)]
@@ -100,7 +102,7 @@ impl Walk {
 /// The cached result of [`describe`], which is slow compared with the rest of the walk.
 fn known(address: usize) -> Option<Site> {
     static KNOWN: Mutex<BTreeMap<usize, Option<Site>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     // A program that generates code at run time calls from ever new addresses.
     if known.len() > MOST_KNOWN {
         known.clear();

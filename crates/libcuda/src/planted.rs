@@ -6,13 +6,14 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule, CUstream};
 use ptxvm::observe::AccessEvent;
 use ptxvm::{Launch, LaunchObserver};
 
 use crate::context::Context;
+use crate::lock;
 use crate::operation::Operation;
 
 /// The contexts whose copies, fills and launches panic.
@@ -25,7 +26,7 @@ thread_local! {
 
 /// Panics below an operation, if its context is planted. Below a launch, the panic comes when a thread stores.
 pub fn panic_below(operation: &Operation, context: &Context) {
-    if !CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).contains(&context.id) {
+    if !lock(&CONTEXTS).contains(&context.id) {
         return;
     }
     match operation {

@@ -25,6 +25,14 @@ pub type In<'a, T> = caller::In<'a, T, Driver>;
 /// A zero-terminated string of the program, or null.
 pub type Text<'a> = caller::Text<'a, Driver>;
 
+/// Checks a pointer that is used later.
+///
+/// # Errors
+/// If it is null.
+pub fn required<T>(pointer: *const T) -> Result<(), Status> {
+    if pointer.is_null() { Err(Driver::NULL_POINTER) } else { Ok(()) }
+}
+
 /// Writes a result to a place whose type depends on other arguments.
 ///
 /// # Errors

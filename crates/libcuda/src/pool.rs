@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use cudarc::driver::sys::{
     CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::graph::{Body, GraphMemory};
 use crate::handles::{Handles, handle_of};
+use crate::lock;
 use crate::memory::{Kind, allocate};
 use crate::operation::Operation;
 use crate::pointers::{In, Out, read, write};
@@ -88,10 +89,6 @@ type PoolsOfDevice = (Arc<Pool>, Arc<Pool>);
 
 /// The pool of each allocation, by address.
 static OWNERS: LazyLock<Mutex<HashMap<u64, Arc<Pool>>>> = LazyLock::new(Mutex::default);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Pool {
     fn new(device: u32) -> Arc<Pool> {

@@ -1,10 +1,12 @@
 //! `PTXVM_PROFILE=1`: the report of the process (`report.rs`) includes a profile of each instruction of its kernels.
 //! `ptxvm exec --profile` enables it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ptxvm::{Counts, Module, Profile, SourceFile};
 use serde_json::{Value, json};
+
+use crate::lock;
 
 /// The profile to which the launches of a loaded module add.
 pub type Shared = Arc<Mutex<Profile>>;
@@ -18,7 +20,7 @@ pub fn begin(module: &Module) -> Option<Shared> {
     let wanted = *WANTED.get_or_init(|| std::env::var("PTXVM_PROFILE").is_ok_and(|value| value == "1"));
     wanted.then(|| {
         let shared = Shared::default();
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&LOADED);
         loaded.push((module.clone(), Arc::clone(&shared)));
         shared
     })
@@ -26,9 +28,9 @@ pub fn begin(module: &Module) -> Option<Shared> {
 
 /// The profiles of all modules of which a kernel ran: sources, and counts by source and offset of the instruction.
 pub fn render() -> Value {
-    let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = lock(&LOADED);
     let modules = loaded.iter().filter_map(|(module, shared)| {
-        let profile = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let profile = lock(shared);
         of_module(module, &profile)
     });
     modules.collect()

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::lock;
 use crate::log::log;
 
 /// A piece of work.
@@ -63,7 +64,7 @@ impl Point {
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Work runs without holding the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Adds a piece of work.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use ptxvm::process_report::MOST;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::live::{Live, Pair};
+use crate::lock;
 use crate::log::log;
 
 /// The report's entry of a kernel.
@@ -66,7 +67,7 @@ impl Drop for Call {
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
 fn known() -> MutexGuard<'static, Option<Known>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&KNOWN)
 }
 
 /// The data that remains if the process does not write the report.

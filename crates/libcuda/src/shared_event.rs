@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use crate::Status;
 use crate::context::Context;
+use crate::lock;
 use crate::share::{Kind, Name, Shared};
 
 /// The most events that a process shares at a time.
@@ -68,7 +69,7 @@ impl SharedEvent {
     /// If there are too many, or the host has no memory.
     pub fn new() -> Result<Arc<SharedEvent>, Status> {
         static EVENTS: AtomicU64 = AtomicU64::new(1);
-        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&OWN);
         if own.is_none() {
             let shared =
                 Shared::new(MOST * size_of::<Slot>()).map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
@@ -90,7 +91,7 @@ impl SharedEvent {
     /// # Errors
     /// If that process has ended, or has destroyed the event.
     pub fn open(name: Name) -> Result<Arc<SharedEvent>, Status> {
-        let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = lock(&OTHERS);
         let page = match others.get(&name.file).and_then(Weak::upgrade) {
             Some(page) => page,
             None => {
@@ -147,7 +148,7 @@ impl Drop for SharedEvent {
     fn drop(&mut self) {
         if self.is_own {
             self.slot().event.store(0, Ordering::Release);
-            let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut own = lock(&OWN);
             if let Some((_, free)) = own.as_mut() {
                 free.push(self.index);
             }

@@ -318,13 +318,6 @@ impl Callback {
     }
 }
 
-fn destroy(handle: CUstream) -> Result<(), Status> {
-    driver()?;
-    let stream = STREAMS.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
-    // The context still waits for it.
-    stream.submit(Operation::Keep(Arc::clone(&stream))).or(Ok(()))
-}
-
 api! { API:
     /// Makes a stream.
     cuStreamCreate 2000 "cuStreamCreate" (result: Out<CUstream>, flags: c_uint) {
@@ -335,12 +328,11 @@ api! { API:
         create(result, flags, priority)
     }
     /// Destroys a stream; its work is done nevertheless.
-    cuStreamDestroy 2000 "cuStreamDestroy" (handle: CUstream) {
-        destroy(handle)
-    }
-    /// Destroys a stream; its work is done nevertheless.
-    cuStreamDestroy 4000 "cuStreamDestroy_v2" (handle: CUstream) {
-        destroy(handle)
+    cuStreamDestroy 2000 "cuStreamDestroy", 4000 "cuStreamDestroy_v2" (handle: CUstream) {
+        driver()?;
+        let stream = STREAMS.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+        // The context still waits for it.
+        stream.submit(Operation::Keep(Arc::clone(&stream))).or(Ok(()))
     }
     /// Waits until all work of a stream is done.
     cuStreamSynchronize 2000 "cuStreamSynchronize" / 7000 "cuStreamSynchronize_ptsz" (handle: CUstream) |default| {

@@ -10,10 +10,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 
 use ptxvm::{FindingKind, Tool};
 
+use crate::lock;
 use crate::log::log;
 use crate::operation::Operation;
 use crate::stream::Stream;
@@ -115,7 +116,7 @@ fn current() -> Option<Position> {
 }
 
 fn order() -> MutexGuard<'static, Order> {
-    ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ORDER)
 }
 
 /// Whether the environment enables racecheck.
@@ -190,8 +191,7 @@ impl Allocation {
 fn report(mistakes: impl IntoIterator<Item = Mistake>) {
     static TOLD: Mutex<Option<HashSet<(FindingKind, String, String)>>> = Mutex::new(None);
     for Mistake { kind, message, key } in mistakes {
-        let is_new =
-            || TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key);
+        let is_new = || lock(&TOLD).get_or_insert_default().insert(key);
         if !crate::tool::suppressions().has_kind(kind) && is_new() {
             log!(error, "{message}");
             crate::report::found_by_host(kind, &message);

@@ -100,35 +100,23 @@ fn store(stream: &Stream, address: u64, bytes: usize, value: u64, flags: c_uint)
 
 api! { API:
     /// Lets a stream wait for a 32-bit value in memory.
-    cuStreamWaitValue32 8000 "cuStreamWaitValue32" / 8000 "cuStreamWaitValue32_ptsz" (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
-        wait(&*default.stream(of)?, address, 4, value.into(), flags)
-    }
-    /// Lets a stream wait for a 32-bit value in memory.
-    cuStreamWaitValue32 11070 "cuStreamWaitValue32_v2" / 11070 "cuStreamWaitValue32_v2_ptsz" (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
+    cuStreamWaitValue32 8000 "cuStreamWaitValue32" / 8000 "cuStreamWaitValue32_ptsz", 11070 "cuStreamWaitValue32_v2" / 11070 "cuStreamWaitValue32_v2_ptsz"
+        (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
         wait(&*default.stream(of)?, address, 4, value.into(), flags)
     }
     /// Lets a stream wait for a 64-bit value in memory.
-    cuStreamWaitValue64 9000 "cuStreamWaitValue64" / 9000 "cuStreamWaitValue64_ptsz" (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
-        wait(&*default.stream(of)?, address, 8, value, flags)
-    }
-    /// Lets a stream wait for a 64-bit value in memory.
-    cuStreamWaitValue64 11070 "cuStreamWaitValue64_v2" / 11070 "cuStreamWaitValue64_v2_ptsz" (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
+    cuStreamWaitValue64 9000 "cuStreamWaitValue64" / 9000 "cuStreamWaitValue64_ptsz", 11070 "cuStreamWaitValue64_v2" / 11070 "cuStreamWaitValue64_v2_ptsz"
+        (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
         wait(&*default.stream(of)?, address, 8, value, flags)
     }
     /// Lets a stream write a 32-bit value to memory.
-    cuStreamWriteValue32 8000 "cuStreamWriteValue32" / 8000 "cuStreamWriteValue32_ptsz" (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
-        store(&*default.stream(of)?, address, 4, value.into(), flags)
-    }
-    /// Lets a stream write a 32-bit value to memory.
-    cuStreamWriteValue32 11070 "cuStreamWriteValue32_v2" / 11070 "cuStreamWriteValue32_v2_ptsz" (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
+    cuStreamWriteValue32 8000 "cuStreamWriteValue32" / 8000 "cuStreamWriteValue32_ptsz", 11070 "cuStreamWriteValue32_v2" / 11070 "cuStreamWriteValue32_v2_ptsz"
+        (of: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) |default| {
         store(&*default.stream(of)?, address, 4, value.into(), flags)
     }
     /// Lets a stream write a 64-bit value to memory.
-    cuStreamWriteValue64 9000 "cuStreamWriteValue64" / 9000 "cuStreamWriteValue64_ptsz" (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
-        store(&*default.stream(of)?, address, 8, value, flags)
-    }
-    /// Lets a stream write a 64-bit value to memory.
-    cuStreamWriteValue64 11070 "cuStreamWriteValue64_v2" / 11070 "cuStreamWriteValue64_v2_ptsz" (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
+    cuStreamWriteValue64 9000 "cuStreamWriteValue64" / 9000 "cuStreamWriteValue64_ptsz", 11070 "cuStreamWriteValue64_v2" / 11070 "cuStreamWriteValue64_v2_ptsz"
+        (of: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) |default| {
         store(&*default.stream(of)?, address, 8, value, flags)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr::null;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use cudarc::driver::sys::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice, CUdeviceptr,
@@ -17,8 +17,9 @@ use crate::array::{Array, PlaneDescription, array, format, mipmapped};
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
+use crate::lock;
 use crate::module::{Module, module};
-use crate::pointers::{In, Out, Text, read};
+use crate::pointers::{In, Out, Text, read, required};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -62,10 +63,6 @@ unsafe impl Send for SurfaceObject {}
 /// By the handle that kernels use.
 static TEXTURES: LazyLock<Mutex<HashMap<u64, TextureObject>>> = LazyLock::new(Mutex::default);
 static SURFACES: LazyLock<Mutex<HashMap<u64, SurfaceObject>>> = LazyLock::new(Mutex::default);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn failed(error: ptxvm::Error) -> Status {
     match crate::status::of_error(&error) {
@@ -116,9 +113,7 @@ impl Source {
     /// # Safety
     /// A non-null pointer must point to a description.
     unsafe fn of(resource: *const CUDA_RESOURCE_DESC) -> Result<Source, Status> {
-        if resource.is_null() {
-            return Err(INVALID);
-        }
+        required(resource)?;
         // SAFETY: the caller's promise; the kind selects the member of the union, and formats are read as numbers.
         unsafe {
             let kind = (&raw const (*resource).resType).cast::<u32>().read();
@@ -215,9 +210,7 @@ fn filter(number: u32) -> Result<Filter, Status> {
 /// # Safety
 /// A non-null pointer must point to a description.
 unsafe fn sampler(description: *const CUDA_TEXTURE_DESC) -> Result<Sampler, Status> {
-    if description.is_null() {
-        return Err(INVALID);
-    }
+    required(description)?;
     // SAFETY: the caller's promise; enumerations are read as numbers.
     unsafe {
         let flags = (&raw const (*description).flags).read();
@@ -307,9 +300,7 @@ api! { API:
     /// Makes a texture object: its number is what kernels take.
     cuTexObjectCreate 5000 "cuTexObjectCreate" (result: Out<CUtexObject>, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC) {
         Context::current()?;
-        if result.is_null() {
-            return Err(INVALID);
-        }
+        required(result.pointer())?;
         let source = Source::of(resource)?;
         let texture = source.texture(view, sampler(description)?)?;
         let handle = texture.handle();
@@ -337,9 +328,7 @@ api! { API:
     /// Makes a surface object of an array: its number is what kernels take.
     cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: Out<CUsurfObject>, resource: *const CUDA_RESOURCE_DESC) {
         Context::current()?;
-        if result.is_null() {
-            return Err(INVALID);
-        }
+        required(result.pointer())?;
         let Source::Array(array) = Source::of(resource)? else { return Err(INVALID) };
         // NVIDIA's driver also accepts arrays that were not created for surfaces (slang-rhi relies on it).
         if array.image.descriptor().levels > 1 {
@@ -374,17 +363,13 @@ api! { API:
         let mut variables = module.loaded.module().program().module.variables.iter();
         variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Texture)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
         let reference = TextureReference::new(Some((Arc::clone(&module), variable.to_owned())));
-        result.write(handle_of(&reference))?;
-        TEXTURE_REFERENCES.insert::<()>(reference);
-        Ok(())
+        TEXTURE_REFERENCES.give(result, reference)
     }
     /// Makes a texture reference of no module.
     cuTexRefCreate 2000 "cuTexRefCreate" (result: Out<CUtexref>) {
         driver()?;
         let reference = TextureReference::new(None);
-        result.write(handle_of(&reference))?;
-        TEXTURE_REFERENCES.insert::<()>(reference);
-        Ok(())
+        TEXTURE_REFERENCES.give(result, reference)
     }
     /// Destroys a texture reference of no module.
     cuTexRefDestroy 2000 "cuTexRefDestroy" (of: CUtexref) {
@@ -539,9 +524,7 @@ api! { API:
         variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Surface)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
         let reference = SurfaceReference { variable: (Arc::clone(&module), variable.to_owned()), bound: Mutex::default() };
         let reference = Arc::new(reference);
-        result.write(handle_of(&reference))?;
-        SURFACE_REFERENCES.insert::<()>(reference);
-        Ok(())
+        SURFACE_REFERENCES.give(result, reference)
     }
     /// Binds a surface reference to an array.
     cuSurfRefSetArray 3000 "cuSurfRefSetArray" (of: CUsurfref, to: CUarray, flags: c_uint) {

@@ -1,10 +1,11 @@
 //! `PTXVM_TOOL=racecheck,synccheck`: tools watch every launch of the process, and print each finding once on stderr.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ptxvm::{Checker, Color, LaunchFilter, Located, Module, Suppressions, Tool, Tools, by_cause};
 
+use crate::lock;
 use crate::log::log;
 use crate::stream_order::Use;
 
@@ -71,7 +72,7 @@ pub fn suppressions() -> &'static Suppressions {
 
 /// Records which stream-ordered memory a launch has used.
 pub fn report_uses(kernel: &str, module: &Module, check: &Check) {
-    let checker = check.checker.lock().unwrap_or_else(PoisonError::into_inner);
+    let checker = lock(&check.checker);
     for (index, &(address, bytes)) in check.watched.iter().enumerate() {
         let Some((span, access)) = checker.watched_access(index) else { continue };
         crate::stream_order::uses(address, bytes, || {
@@ -96,7 +97,7 @@ pub fn report(kernel: &str, mut findings: Vec<Located>) {
         let finding = &found.finding;
         let second = finding.second.map(|site| site.span.start);
         let key = (kernel.to_owned(), finding.kind.code(), finding.first.span.start, second);
-        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = lock(&SAID);
         if said.get_or_insert_default().insert(key) {
             let message = found.render(Color::Never);
             log!(error, "{}", message.trim_end());

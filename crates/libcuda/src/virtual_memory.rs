@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
 
@@ -13,8 +13,9 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
+use crate::lock;
 use crate::memory::Kind;
-use crate::pointers::{Out, write};
+use crate::pointers::{Out, required, write};
 use crate::share::Shared;
 
 /// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
@@ -84,7 +85,7 @@ struct Mapping {
 }
 
 fn ranges() -> MutexGuard<'static, BTreeMap<u64, Range>> {
-    RANGES.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&RANGES)
 }
 
 fn is_whole(bytes: u64) -> bool {
@@ -208,9 +209,7 @@ api! { API:
     /// Makes physical memory out of a descriptor of another process's. The descriptor stays the program's.
     cuMemImportFromShareableHandle 10020 "cuMemImportFromShareableHandle" (result: Out<c_ulonglong>, handle: *mut c_void, kind: c_uint) {
         let context = Context::current()?;
-        if result.is_null() {
-            return Err(INVALID);
-        }
+        required(result.pointer())?;
         if kind != DESCRIPTOR {
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }

@@ -72,9 +72,7 @@ api! { API:
         }
         let object = UserObject { destroy: HostFunction::new(destroy, object)?, users: i64::from(users).into() };
         let object = Arc::new(object);
-        result.write(handle_of(&object))?;
-        OBJECTS.insert::<()>(object);
-        Ok(())
+        OBJECTS.give(result, object)
     }
     /// So many users more.
     cuUserObjectRetain 11030 "cuUserObjectRetain" (handle: CUuserObject, count: c_uint) {
