@@ -148,6 +148,11 @@ impl<T: Copy, L: Library> In<'_, T, L> {
         // SAFETY: the program promises a `T`.
         Ok(unsafe { self.0.read() })
     }
+
+    /// Reads the value unless the pointer is null.
+    pub fn read_if_given(self) -> Option<T> {
+        self.read().ok()
+    }
 }
 
 impl<'a, L: Library> Text<'a, L> {

@@ -2,8 +2,9 @@
 
 use std::ffi::c_void;
 
+use caller::structures::{ARRAY, BoxCopy, BoxSide, DEVICE, HOST, UNIFIED};
 use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUcontext, CUdeviceptr, CUmemorytype, CUstream,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUcontext, CUdeviceptr, CUstream,
 };
 
 use crate::Status;
@@ -12,6 +13,7 @@ use crate::array::array;
 use crate::driver::driver;
 use crate::memory::DEVICE_BASE;
 use crate::operation::Operation;
+use crate::pointers::In;
 use crate::stream::{Default, Stream};
 use crate::stream_order::{self, Use};
 
@@ -117,36 +119,27 @@ impl Copy {
     }
 
     /// The copy as the driver's structure, for a program that queries it.
-    pub fn describe(&self) -> CUDA_MEMCPY3D {
-        // SAFETY: all zeros is a valid description: null pointers and numbers. Zero is no value of the enumerations, but the next lines
-        // overwrite them.
-        let mut description = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
-        let at = description.as_mut_ptr();
-        let parts = |side: &Side| match side.place {
-            Place::Device(address) => (CUmemorytype::CU_MEMORYTYPE_DEVICE, address),
-            Place::Host(address) => (CUmemorytype::CU_MEMORYTYPE_HOST, address),
-            Place::Bytes(_) => (CUmemorytype::CU_MEMORYTYPE_HOST, 0),
+    pub fn describe(&self) -> BoxCopy {
+        let side = |side: &Side| {
+            let (memory_type, host, device) = match side.place {
+                Place::Device(address) => (DEVICE, 0, address),
+                Place::Host(address) => (HOST, address, 0),
+                Place::Bytes(_) => (HOST, 0, 0),
+            };
+            BoxSide {
+                start: [0; 3],
+                level: 0,
+                memory_type,
+                host: std::ptr::with_exposed_provenance_mut(host as usize),
+                device,
+                array: std::ptr::null_mut(),
+                context: std::ptr::null_mut(),
+                pitch: side.pitch as usize,
+                height: side.slice.checked_div(side.pitch).unwrap_or(0) as usize,
+            }
         };
-        let ((from_type, from), (to_type, to)) = (parts(&self.from), parts(&self.to));
-        let height = |side: &Side| side.slice.checked_div(side.pitch).unwrap_or(0) as usize;
-        let [width, rows, depth] = self.extents.map(|n| n as usize);
-        // SAFETY: `at` points to the structure, and these are its fields.
-        unsafe {
-            (*at).srcMemoryType = from_type;
-            (*at).dstMemoryType = to_type;
-            match from_type {
-                CUmemorytype::CU_MEMORYTYPE_DEVICE => (*at).srcDevice = from,
-                _ => (*at).srcHost = std::ptr::with_exposed_provenance(from as usize),
-            }
-            match to_type {
-                CUmemorytype::CU_MEMORYTYPE_DEVICE => (*at).dstDevice = to,
-                _ => (*at).dstHost = std::ptr::with_exposed_provenance_mut(to as usize),
-            }
-            ((*at).srcPitch, (*at).srcHeight) = (self.from.pitch as usize, height(&self.from));
-            ((*at).dstPitch, (*at).dstHeight) = (self.to.pitch as usize, height(&self.to));
-            ((*at).WidthInBytes, (*at).Height, (*at).Depth) = (width, rows, depth);
-            description.assume_init()
-        }
+        let extents = self.extents.map(|n| n as usize);
+        BoxCopy { from: side(&self.from), to: side(&self.to), extents }
     }
 
     fn is_empty(&self) -> bool {
@@ -289,161 +282,89 @@ pub fn host_place(pointer: *const c_void) -> Place {
     Place::of(pointer.expose_provenance() as u64)
 }
 
-/// One side of a box, as the program's structures describe it.
-struct Described {
+/// One side of a copy of `width` bytes, `rows` rows and `slices` slices.
+fn side(described: &BoxSide, [width, rows, slices]: [usize; 3]) -> Result<Side, Status> {
+    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
+    let start = described.start.map(|n| n as u64);
+    let base = match described.memory_type {
+        HOST => described.host.expose_provenance() as u64,
+        DEVICE | UNIFIED => described.device,
+        ARRAY => {
+            let size = [width, rows, slices].map(|n| n as u64);
+            return array(described.array.cast())?.side(start, size);
+        }
+        _ => return Err(invalid),
+    };
+    let (pitch, height) = (
+        if described.pitch == 0 { width } else { described.pitch },
+        if described.height == 0 { rows } else { described.height },
+    );
+    let slice = (pitch as u64).checked_mul(height as u64).ok_or(invalid)?;
+    let [x, y, z] = start;
+    let offset = z.checked_mul(slice).and_then(|z| z.checked_add(y.checked_mul(pitch as u64)?));
+    let start = offset.and_then(|offset| offset.checked_add(x)).and_then(|offset| base.checked_add(offset));
+    let start = start.ok_or(invalid)?;
+    if described.memory_type == DEVICE && driver()?.allocations.check(start, 0).is_err() {
+        return Err(invalid);
+    }
+    Ok(Side { place: Place::of(start), pitch: pitch as u64, slice })
+}
+
+/// `CUDA_MEMCPY2D`: a copy of rows. Its memory types may be any numbers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RowCopy {
+    from: RowSide,
+    to: RowSide,
+    extents: [usize; 2],
+}
+
+/// One side of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RowSide {
+    start: [usize; 2],
     memory_type: u32,
-    host: *const c_void,
+    host: *mut c_void,
     device: CUdeviceptr,
     array: CUarray,
-    x: usize,
-    y: usize,
-    z: usize,
     pitch: usize,
-    height: usize,
 }
 
-impl Described {
-    /// The side of a copy of `width` bytes, `rows` rows and `slices` slices.
-    fn side(&self, [width, rows, slices]: [usize; 3]) -> Result<Side, Status> {
-        const HOST: u32 = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
-        const DEVICE: u32 = CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
-        const ARRAY: u32 = CUmemorytype::CU_MEMORYTYPE_ARRAY as u32;
-        const UNIFIED: u32 = CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32;
-        let invalid = Status::CUDA_ERROR_INVALID_VALUE;
-        let base = match self.memory_type {
-            HOST => self.host.expose_provenance() as u64,
-            DEVICE | UNIFIED => self.device,
-            ARRAY => {
-                let (start, size) = ([self.x, self.y, self.z], [width, rows, slices]);
-                return array(self.array)?.side(start.map(|n| n as u64), size.map(|n| n as u64));
-            }
-            _ => return Err(invalid),
-        };
-        let (pitch, height) = (
-            if self.pitch == 0 { width } else { self.pitch },
-            if self.height == 0 { rows } else { self.height },
-        );
-        let slice = (pitch as u64).checked_mul(height as u64).ok_or(invalid)?;
-        let offset = (self.z as u64)
-            .checked_mul(slice)
-            .and_then(|z| z.checked_add((self.y as u64).checked_mul(pitch as u64)?));
-        let start = offset
-            .and_then(|offset| offset.checked_add(self.x as u64))
-            .and_then(|offset| base.checked_add(offset));
-        let start = start.ok_or(invalid)?;
-        if self.memory_type == DEVICE && driver()?.allocations.check(start, 0).is_err() {
-            return Err(invalid);
-        }
-        Ok(Side { place: Place::of(start), pitch: pitch as u64, slice })
+const _: () = assert!(size_of::<RowCopy>() == size_of::<CUDA_MEMCPY2D>());
+const _: () = assert!(size_of::<BoxCopy>() == size_of::<CUDA_MEMCPY3D>());
+const _: () = assert!(size_of::<BoxCopy>() == size_of::<CUDA_MEMCPY3D_PEER>());
+
+impl From<RowSide> for BoxSide {
+    fn from(RowSide { start: [x, y], memory_type, host, device, array, pitch }: RowSide) -> BoxSide {
+        let (array, context) = (array.cast(), std::ptr::null_mut());
+        BoxSide { start: [x, y, 0], level: 0, memory_type, host, device, array, context, pitch, height: 0 }
     }
 }
 
-/// Reads a field of an enumeration type, which may hold any value.
-macro_rules! number {
-    ($place:ident . $field:ident) => {{
-        // SAFETY: the pointer is valid, and any 32 bits are a number.
-        unsafe { std::ptr::addr_of!((*$place).$field).cast::<u32>().read() }
-    }};
+/// The copy of rows that the program describes.
+fn copy_2d(described: In<RowCopy>) -> Result<Copy, Status> {
+    let RowCopy { from, to, extents: [width, rows] } = described.read()?;
+    copy_of(&BoxCopy { from: from.into(), to: to.into(), extents: [width, rows, 1] })
 }
 
-/// The copy that a `CUDA_MEMCPY2D` describes.
+/// The copy of slices that the program describes.
 ///
-/// # Safety
-/// A non-null pointer must point to a valid structure.
-unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
-    if copy.is_null() {
+/// # Errors
+/// If it describes no valid copy.
+pub fn copy_3d(described: In<BoxCopy>) -> Result<Copy, Status> {
+    copy_of(&described.read()?)
+}
+
+fn copy_of(BoxCopy { from, to, extents }: &BoxCopy) -> Result<Copy, Status> {
+    if from.level != 0 || to.level != 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
-    macro_rules! field {
-        ($field:ident) => {
-            // SAFETY: the caller's promise.
-            unsafe { std::ptr::addr_of!((*copy).$field).read() }
-        };
-    }
-    let from = Described {
-        memory_type: number!(copy.srcMemoryType),
-        host: field!(srcHost),
-        device: field!(srcDevice),
-        array: field!(srcArray),
-        x: field!(srcXInBytes),
-        y: field!(srcY),
-        z: 0,
-        pitch: field!(srcPitch),
-        height: 0,
-    };
-    let to = Described {
-        memory_type: number!(copy.dstMemoryType),
-        host: field!(dstHost).cast_const(),
-        device: field!(dstDevice),
-        array: field!(dstArray),
-        x: field!(dstXInBytes),
-        y: field!(dstY),
-        z: 0,
-        pitch: field!(dstPitch),
-        height: 0,
-    };
-    boxed(&from, &to, [field!(WidthInBytes), field!(Height), 1])
-}
-
-/// The copy that a `CUDA_MEMCPY3D` describes. `CUDA_MEMCPY3D_PEER` has the same fields at other offsets.
-macro_rules! copy_3d {
-    ($name:ident, $structure:ty) => {
-        /// The copy that the structure describes.
-        ///
-        /// # Errors
-        /// If the structure describes no valid copy.
-        ///
-        /// # Safety
-        /// A non-null pointer must point to a valid structure.
-        pub unsafe fn $name(copy: *const $structure) -> Result<Copy, Status> {
-            if copy.is_null() {
-                return Err(Status::CUDA_ERROR_INVALID_VALUE);
-            }
-            macro_rules! field {
-                ($field:ident) => {
-                    // SAFETY: the caller's promise.
-                    unsafe { std::ptr::addr_of!((*copy).$field).read() }
-                };
-            }
-            if field!(srcLOD) != 0 || field!(dstLOD) != 0 {
-                return Err(Status::CUDA_ERROR_INVALID_VALUE);
-            }
-            let from = Described {
-                memory_type: number!(copy.srcMemoryType),
-                host: field!(srcHost),
-                device: field!(srcDevice),
-                array: field!(srcArray),
-                x: field!(srcXInBytes),
-                y: field!(srcY),
-                z: field!(srcZ),
-                pitch: field!(srcPitch),
-                height: field!(srcHeight),
-            };
-            let to = Described {
-                memory_type: number!(copy.dstMemoryType),
-                host: field!(dstHost).cast_const(),
-                device: field!(dstDevice),
-                array: field!(dstArray),
-                x: field!(dstXInBytes),
-                y: field!(dstY),
-                z: field!(dstZ),
-                pitch: field!(dstPitch),
-                height: field!(dstHeight),
-            };
-            boxed(&from, &to, [field!(WidthInBytes), field!(Height), field!(Depth)])
-        }
-    };
-}
-copy_3d!(copy_3d, CUDA_MEMCPY3D);
-copy_3d!(copy_3d_peer, CUDA_MEMCPY3D_PEER);
-
-fn boxed(from: &Described, to: &Described, extents: [usize; 3]) -> Result<Copy, Status> {
-    let lengths = extents;
-    let extents = extents.map(|n| n as u64);
     if extents.contains(&0) {
         return Ok(Copy::linear(Place::Bytes([].into()), Place::Bytes([].into()), 0));
     }
-    Ok(Copy { from: from.side(lengths)?, to: to.side(lengths)?, extents, by: None })
+    let (from, to) = (side(from, *extents)?, side(to, *extents)?);
+    Ok(Copy { from, to, extents: extents.map(|n| n as u64), by: None })
 }
 
 /// The stream of copies that do not name one.
@@ -521,31 +442,31 @@ api! { API:
         copy_later(&*default.stream(of)?, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
     }
     /// Copies rows.
-    cuMemcpy2D 3020 "cuMemcpy2D_v2" / 7000 "cuMemcpy2D_v2_ptds" (copy: *const CUDA_MEMCPY2D) |default| {
+    cuMemcpy2D 3020 "cuMemcpy2D_v2" / 7000 "cuMemcpy2D_v2_ptds" (copy: In<RowCopy>) |default| {
         copy_now(&*default_stream(default)?, copy_2d(copy)?)
     }
     /// Copies rows whose pitch may be anything, as it may with `cuMemcpy2D` here.
-    cuMemcpy2DUnaligned 3020 "cuMemcpy2DUnaligned_v2" / 7000 "cuMemcpy2DUnaligned_v2_ptds" (copy: *const CUDA_MEMCPY2D) |default| {
+    cuMemcpy2DUnaligned 3020 "cuMemcpy2DUnaligned_v2" / 7000 "cuMemcpy2DUnaligned_v2_ptds" (copy: In<RowCopy>) |default| {
         copy_now(&*default_stream(default)?, copy_2d(copy)?)
     }
     /// Copies rows, in a stream.
-    cuMemcpy2DAsync 3020 "cuMemcpy2DAsync_v2" / 7000 "cuMemcpy2DAsync_v2_ptsz" (copy: *const CUDA_MEMCPY2D, of: CUstream) |default| {
+    cuMemcpy2DAsync 3020 "cuMemcpy2DAsync_v2" / 7000 "cuMemcpy2DAsync_v2_ptsz" (copy: In<RowCopy>, of: CUstream) |default| {
         copy_later(&*default.stream(of)?, copy_2d(copy)?)
     }
     /// Copies slices of rows.
-    cuMemcpy3D 3020 "cuMemcpy3D_v2" / 7000 "cuMemcpy3D_v2_ptds" (copy: *const CUDA_MEMCPY3D) |default| {
+    cuMemcpy3D 3020 "cuMemcpy3D_v2" / 7000 "cuMemcpy3D_v2_ptds" (copy: In<BoxCopy>) |default| {
         copy_now(&*default_stream(default)?, copy_3d(copy)?)
     }
     /// Copies slices of rows, in a stream.
-    cuMemcpy3DAsync 3020 "cuMemcpy3DAsync_v2" / 7000 "cuMemcpy3DAsync_v2_ptsz" (copy: *const CUDA_MEMCPY3D, of: CUstream) |default| {
+    cuMemcpy3DAsync 3020 "cuMemcpy3DAsync_v2" / 7000 "cuMemcpy3DAsync_v2_ptsz" (copy: In<BoxCopy>, of: CUstream) |default| {
         copy_later(&*default.stream(of)?, copy_3d(copy)?)
     }
     /// Copies slices of rows between contexts.
-    cuMemcpy3DPeer 4000 "cuMemcpy3DPeer" / 7000 "cuMemcpy3DPeer_ptds" (copy: *const CUDA_MEMCPY3D_PEER) |default| {
-        copy_now(&*default_stream(default)?, copy_3d_peer(copy)?)
+    cuMemcpy3DPeer 4000 "cuMemcpy3DPeer" / 7000 "cuMemcpy3DPeer_ptds" (copy: In<BoxCopy>) |default| {
+        copy_now(&*default_stream(default)?, copy_3d(copy)?)
     }
     /// Copies slices of rows between contexts, in a stream.
-    cuMemcpy3DPeerAsync 4000 "cuMemcpy3DPeerAsync" / 7000 "cuMemcpy3DPeerAsync_ptsz" (copy: *const CUDA_MEMCPY3D_PEER, of: CUstream) |default| {
-        copy_later(&*default.stream(of)?, copy_3d_peer(copy)?)
+    cuMemcpy3DPeerAsync 4000 "cuMemcpy3DPeerAsync" / 7000 "cuMemcpy3DPeerAsync_ptsz" (copy: In<BoxCopy>, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, copy_3d(copy)?)
     }
 }

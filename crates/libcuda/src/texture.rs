@@ -1,10 +1,13 @@
 //! Texture and surface objects, and the texture and surface references of modules.
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_uint};
-use std::ptr::null;
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use caller::structures::{
+    DISABLE_TRILINEAR_OPTIMIZATION, NORMALIZED_COORDINATES, READ_AS_INTEGER, RESOURCE_ARRAY, RESOURCE_LINEAR,
+    RESOURCE_MIPMAPPED, RESOURCE_ROWS, Resource, SEAMLESS_CUBEMAP, SRGB, TextureSettings,
+};
 use cudarc::driver::sys::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice, CUdeviceptr,
     CUmipmappedArray, CUmodule, CUsurfObject, CUsurfref, CUtexObject, CUtexref,
@@ -23,12 +26,25 @@ use crate::pointers::{In, Out, Text, read, required};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// Flags of textures.
-const READ_AS_INTEGER: u32 = 1;
-const NORMALIZED_COORDINATES: u32 = 2;
-const SRGB: u32 = 0x10;
-const SEAMLESS_CUBEMAP: u32 = 0x40;
-const FLAGS: u32 = READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | 0x20 | SEAMLESS_CUBEMAP;
+/// The flags of textures that there are.
+const FLAGS: u32 =
+    READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | DISABLE_TRILINEAR_OPTIMIZATION | SEAMLESS_CUBEMAP;
+
+/// `CUDA_RESOURCE_VIEW_DESC`. Its format may be any value, so it is a number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct View {
+    format: u32,
+    extents: [usize; 3],
+    /// The first and the last.
+    levels: [u32; 2],
+    layers: [u32; 2],
+    reserved: [u32; 16],
+}
+
+const _: () = assert!(size_of::<View>() == size_of::<CUDA_RESOURCE_VIEW_DESC>());
+const _: () = assert!(size_of::<Resource>() == size_of::<CUDA_RESOURCE_DESC>());
+const _: () = assert!(size_of::<TextureSettings>() == size_of::<CUDA_TEXTURE_DESC>());
 
 /// The memory of a texture.
 #[derive(Clone)]
@@ -44,21 +60,16 @@ struct TextureObject {
     _texture: Texture,
     /// Keeps the memory of the array alive.
     _source: Source,
-    resource: CUDA_RESOURCE_DESC,
-    description: CUDA_TEXTURE_DESC,
+    resource: Resource,
+    settings: TextureSettings,
 }
 
 /// A live surface object.
 struct SurfaceObject {
     _surface: Surface,
     _array: Arc<Array>,
-    resource: CUDA_RESOURCE_DESC,
+    resource: Resource,
 }
-
-// SAFETY: pointers in descriptions are handles; they are only returned to the program.
-unsafe impl Send for TextureObject {}
-// SAFETY: as above.
-unsafe impl Send for SurfaceObject {}
 
 /// By the handle that kernels use.
 static TEXTURES: LazyLock<Mutex<HashMap<u64, TextureObject>>> = LazyLock::new(Mutex::default);
@@ -73,72 +84,32 @@ fn failed(error: ptxvm::Error) -> Status {
 
 impl Source {
     /// The image that a texture reads of an array: all of it, or what a resource view selects.
-    ///
-    /// # Safety
-    /// A non-null pointer must point to a description.
-    unsafe fn view(array: &Array, view: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Image, Status> {
-        if view.is_null() {
-            return Ok(array.image.clone());
-        }
-        // SAFETY: the caller's promise; the format is read as a number.
-        let (format, extents, levels, layers) = unsafe {
-            let number = |field: *const c_uint| field.read();
-            (
-                (&raw const (*view).format).cast::<u32>().read(),
-                [
-                    (&raw const (*view).width).read(),
-                    (&raw const (*view).height).read(),
-                    (&raw const (*view).depth).read(),
-                ],
-                number(&raw const (*view).firstMipmapLevel)..number(&raw const (*view).lastMipmapLevel),
-                number(&raw const (*view).firstLayer)..number(&raw const (*view).lastLayer),
-            )
-        };
+    fn view(array: &Array, view: Option<View>) -> Result<Image, Status> {
         let (own, image) = (&array.description, array.image.descriptor());
-        if format == 0 && extents == [0; 3] {
+        let Some(view) = view.filter(|view| view.format != 0 || view.extents != [0; 3]) else {
             return Ok(array.image.clone());
-        }
-        if extents != [own.width, own.height, own.depth] {
+        };
+        if view.extents != [own.width, own.height, own.depth] {
             return Err(INVALID);
         }
         // The last level and layer are included. NVIDIA's driver lets them lie past the end (Dr.Jit relies on it).
-        let levels = levels.start..levels.end.saturating_add(1).min(image.levels);
-        let layers = layers.start..layers.end.saturating_add(1).min(image.layers);
-        let format = if format == 0 { image.format } else { viewed_format(format)? };
+        let range = |[first, last]: [u32; 2], count: u32| first..last.saturating_add(1).min(count);
+        let (levels, layers) = (range(view.levels, image.levels), range(view.layers, image.layers));
+        let format = if view.format == 0 { image.format } else { viewed_format(view.format)? };
         array.image.view(format, levels, layers).ok_or(INVALID)
     }
 
     /// The source that a resource description specifies.
-    ///
-    /// # Safety
-    /// A non-null pointer must point to a description.
-    unsafe fn of(resource: *const CUDA_RESOURCE_DESC) -> Result<Source, Status> {
-        required(resource)?;
-        // SAFETY: the caller's promise; the kind selects the member of the union, and formats are read as numbers.
-        unsafe {
-            let kind = (&raw const (*resource).resType).cast::<u32>().read();
-            let member = &raw const (*resource).res;
-            Ok(match kind {
-                0 => Source::Array(array(member.cast::<CUarray>().read())?),
-                1 => Source::Array(mipmapped(member.cast::<CUmipmappedArray>().read())?),
-                2 => {
-                    let linear = &raw const (*member).linear;
-                    let channels = (&raw const (*linear).numChannels).read();
-                    let format = format((&raw const (*linear).format).cast::<u32>().read(), channels)?;
-                    let bytes = (&raw const (*linear).sizeInBytes).read();
-                    Source::linear((&raw const (*linear).devPtr).read(), format, bytes)?
-                }
-                3 => {
-                    let pitched = &raw const (*member).pitch2D;
-                    let channels = (&raw const (*pitched).numChannels).read();
-                    let format = format((&raw const (*pitched).format).cast::<u32>().read(), channels)?;
-                    let extents =
-                        [(&raw const (*pitched).width).read(), (&raw const (*pitched).height).read()];
-                    let pitch = (&raw const (*pitched).pitchInBytes).read();
-                    Source::pitched((&raw const (*pitched).devPtr).read(), format, extents, pitch)?
-                }
-                _ => return Err(INVALID),
-            })
+    fn of(resource: &Resource) -> Result<Source, Status> {
+        let Resource { kind, pointer, format: number, channels, sizes: [first, height, pitch], .. } =
+            *resource;
+        let handle = std::ptr::without_provenance_mut::<c_void>(pointer as usize);
+        match kind {
+            RESOURCE_ARRAY => Ok(Source::Array(array(handle.cast())?)),
+            RESOURCE_MIPMAPPED => Ok(Source::Array(mipmapped(handle.cast())?)),
+            RESOURCE_LINEAR => Source::linear(pointer, format(number, channels)?, first),
+            RESOURCE_ROWS => Source::pitched(pointer, format(number, channels)?, [first, height], pitch),
+            _ => Err(INVALID),
         }
     }
 
@@ -159,18 +130,10 @@ impl Source {
     }
 
     /// A texture of it, or of what a resource view selects. Memory has no views.
-    ///
-    /// # Safety
-    /// A non-null pointer must point to a description.
-    unsafe fn texture(
-        &self,
-        view: *const CUDA_RESOURCE_VIEW_DESC,
-        sampler: Sampler,
-    ) -> Result<Texture, Status> {
+    fn texture(&self, view: Option<View>, sampler: Sampler) -> Result<Texture, Status> {
         let device = &driver()?.device;
         match self {
-            // SAFETY: the caller's promise.
-            Source::Array(array) => device.texture(&unsafe { Source::view(array, view) }?, sampler),
+            Source::Array(array) => device.texture(&Source::view(array, view)?, sampler),
             Source::Memory(address, descriptor) => device.texture_at(*address, *descriptor, sampler),
         }
         .map_err(failed)
@@ -205,33 +168,26 @@ fn filter(number: u32) -> Result<Filter, Status> {
     }
 }
 
-/// The sampler that a texture description specifies.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-unsafe fn sampler(description: *const CUDA_TEXTURE_DESC) -> Result<Sampler, Status> {
-    required(description)?;
-    // SAFETY: the caller's promise; enumerations are read as numbers.
-    unsafe {
-        let flags = (&raw const (*description).flags).read();
-        if flags & !FLAGS != 0 {
-            return Err(INVALID);
-        }
-        let [x, y, z] = (&raw const (*description).addressMode).cast::<[u32; 3]>().read();
-        Ok(Sampler {
-            address: [address_mode(x)?, address_mode(y)?, address_mode(z)?],
-            filter: filter((&raw const (*description).filterMode).cast::<u32>().read())?,
-            mip_filter: filter((&raw const (*description).mipmapFilterMode).cast::<u32>().read())?,
-            normalized: flags & NORMALIZED_COORDINATES != 0,
-            normalized_float: flags & READ_AS_INTEGER == 0,
-            srgb: flags & SRGB != 0,
-            border: (&raw const (*description).borderColor).cast::<[u32; 4]>().read(),
-            lod_bias: (&raw const (*description).mipmapLevelBias).read(),
-            lod_min: (&raw const (*description).minMipmapLevelClamp).read(),
-            lod_max: (&raw const (*description).maxMipmapLevelClamp).read(),
-            seamless: flags & SEAMLESS_CUBEMAP != 0,
-        })
+/// The sampler that the settings of a texture specify.
+fn sampler(settings: &TextureSettings) -> Result<Sampler, Status> {
+    let flags = settings.flags;
+    if flags & !FLAGS != 0 {
+        return Err(INVALID);
     }
+    let [x, y, z] = settings.address_mode;
+    Ok(Sampler {
+        address: [address_mode(x)?, address_mode(y)?, address_mode(z)?],
+        filter: filter(settings.filter_mode)?,
+        mip_filter: filter(settings.mipmap_filter_mode)?,
+        normalized: flags & NORMALIZED_COORDINATES != 0,
+        normalized_float: flags & READ_AS_INTEGER == 0,
+        srgb: flags & SRGB != 0,
+        border: settings.border.map(f32::to_bits),
+        lod_bias: settings.mipmap_level_bias,
+        lod_min: settings.min_mipmap_level,
+        lod_max: settings.max_mipmap_level,
+        seamless: flags & SEAMLESS_CUBEMAP != 0,
+    })
 }
 
 /// The references of modules for which the program has handles.
@@ -277,13 +233,28 @@ impl TextureReference {
         let mut new = state.clone();
         change(&mut new)?;
         if let (Some(source), Some((module, name))) = (&new.source, &self.variable) {
-            // SAFETY: there is no view.
-            let texture = unsafe { source.texture(null(), new.sampler) }?;
+            let texture = source.texture(None, new.sampler)?;
             module.loaded.bind_texture(name, &texture).map_err(failed)?;
             new.bound = Some(texture);
         }
         *state = new;
         Ok(())
+    }
+
+    /// Changes settings that may have any value.
+    fn set(&self, change: impl FnOnce(&mut ReferenceState)) -> Result<(), Status> {
+        self.change(|state| {
+            change(state);
+            Ok(())
+        })
+    }
+
+    /// Binds it to an array.
+    fn bind(&self, array: Arc<Array>) -> Result<(), Status> {
+        self.set(|state| {
+            (state.format, state.channels) = (array.description.format, array.description.channels);
+            state.source = Some(Source::Array(array));
+        })
     }
 }
 
@@ -298,15 +269,16 @@ fn dimension(number: c_int) -> Result<usize, Status> {
 
 api! { API:
     /// Makes a texture object: its number is what kernels take.
-    cuTexObjectCreate 5000 "cuTexObjectCreate" (result: Out<CUtexObject>, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC) {
+    cuTexObjectCreate 5000 "cuTexObjectCreate" (result: Out<CUtexObject>, resource: In<Resource>, settings: In<TextureSettings>, view: In<View>) {
         Context::current()?;
         required(result.pointer())?;
-        let source = Source::of(resource)?;
-        let texture = source.texture(view, sampler(description)?)?;
+        let resource = resource.read()?;
+        let source = Source::of(&resource)?;
+        let settings = settings.read()?;
+        let texture = source.texture(view.read_if_given(), sampler(&settings)?)?;
         let handle = texture.handle();
         result.write(handle)?;
-        let object = TextureObject { _texture: texture, _source: source, resource: resource.read(), description: description.read() };
-        lock(&TEXTURES).insert(handle, object);
+        lock(&TEXTURES).insert(handle, TextureObject { _texture: texture, _source: source, resource, settings });
         Ok(())
     }
     /// Destroys a texture object when all work that may use it is done.
@@ -316,20 +288,21 @@ api! { API:
         lock(&TEXTURES).remove(&object).map(drop).ok_or(INVALID)
     }
     /// What a texture object was made of.
-    cuTexObjectGetResourceDesc 5000 "cuTexObjectGetResourceDesc" (result: Out<CUDA_RESOURCE_DESC>, object: CUtexObject) {
+    cuTexObjectGetResourceDesc 5000 "cuTexObjectGetResourceDesc" (result: Out<Resource>, object: CUtexObject) {
         driver()?;
         result.write(lock(&TEXTURES).get(&object).ok_or(INVALID)?.resource)
     }
     /// How a texture object is read.
-    cuTexObjectGetTextureDesc 5000 "cuTexObjectGetTextureDesc" (result: Out<CUDA_TEXTURE_DESC>, object: CUtexObject) {
+    cuTexObjectGetTextureDesc 5000 "cuTexObjectGetTextureDesc" (result: Out<TextureSettings>, object: CUtexObject) {
         driver()?;
-        result.write(lock(&TEXTURES).get(&object).ok_or(INVALID)?.description)
+        result.write(lock(&TEXTURES).get(&object).ok_or(INVALID)?.settings)
     }
     /// Makes a surface object of an array: its number is what kernels take.
-    cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: Out<CUsurfObject>, resource: *const CUDA_RESOURCE_DESC) {
+    cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: Out<CUsurfObject>, resource: In<Resource>) {
         Context::current()?;
         required(result.pointer())?;
-        let Source::Array(array) = Source::of(resource)? else { return Err(INVALID) };
+        let resource = resource.read()?;
+        let Source::Array(array) = Source::of(&resource)? else { return Err(INVALID) };
         // NVIDIA's driver also accepts arrays that were not created for surfaces (slang-rhi relies on it).
         if array.image.descriptor().levels > 1 {
             return Err(INVALID);
@@ -337,7 +310,7 @@ api! { API:
         let surface = driver()?.device.surface(&array.image).map_err(failed)?;
         let handle = surface.handle();
         result.write(handle)?;
-        lock(&SURFACES).insert(handle, SurfaceObject { _surface: surface, _array: array, resource: resource.read() });
+        lock(&SURFACES).insert(handle, SurfaceObject { _surface: surface, _array: array, resource });
         Ok(())
     }
     /// Destroys a surface object when all work that may use it is done.
@@ -347,7 +320,7 @@ api! { API:
         lock(&SURFACES).remove(&object).map(drop).ok_or(INVALID)
     }
     /// What a surface object was made of.
-    cuSurfObjectGetResourceDesc 5000 "cuSurfObjectGetResourceDesc" (result: Out<CUDA_RESOURCE_DESC>, object: CUsurfObject) {
+    cuSurfObjectGetResourceDesc 5000 "cuSurfObjectGetResourceDesc" (result: Out<Resource>, object: CUsurfObject) {
         driver()?;
         result.write(lock(&SURFACES).get(&object).ok_or(INVALID)?.resource)
     }
@@ -378,20 +351,12 @@ api! { API:
     /// Binds a texture reference to an array.
     cuTexRefSetArray 2000 "cuTexRefSetArray" (of: CUtexref, to: CUarray, _flags: c_uint) {
         let array = array(to)?;
-        reference(of)?.change(|state| {
-            (state.format, state.channels) = (array.description.format, array.description.channels);
-            state.source = Some(Source::Array(array));
-            Ok(())
-        })
+        reference(of)?.bind(array)
     }
     /// Binds a texture reference to an array with mipmap levels.
     cuTexRefSetMipmappedArray 5000 "cuTexRefSetMipmappedArray" (of: CUtexref, to: CUmipmappedArray, _flags: c_uint) {
         let array = mipmapped(to)?;
-        reference(of)?.change(|state| {
-            (state.format, state.channels) = (array.description.format, array.description.channels);
-            state.source = Some(Source::Array(array));
-            Ok(())
-        })
+        reference(of)?.bind(array)
     }
     /// Binds a texture reference to memory.
     cuTexRefSetAddress 3020 "cuTexRefSetAddress_v2" (offset: Out<usize>, of: CUtexref, address: CUdeviceptr, bytes: usize) {
@@ -416,68 +381,46 @@ api! { API:
     cuTexRefSetFormat 2000 "cuTexRefSetFormat" (of: CUtexref, number: c_uint, channels: c_int) {
         let channels = u32::try_from(channels).map_err(|_| INVALID)?;
         format(number, channels)?;
-        reference(of)?.change(|state| {
-            (state.format, state.channels) = (number, channels);
-            Ok(())
-        })
+        reference(of)?.set(|state| (state.format, state.channels) = (number, channels))
     }
     /// Sets what becomes of coordinates out of range.
     cuTexRefSetAddressMode 2000 "cuTexRefSetAddressMode" (of: CUtexref, of_dimension: c_int, mode: c_uint) {
         let (index, address) = (dimension(of_dimension)?, address_mode(mode)?);
-        reference(of)?.change(|state| {
-            (state.modes[index], state.sampler.address[index]) = (mode, address);
-            Ok(())
-        })
+        reference(of)?.set(|state| (state.modes[index], state.sampler.address[index]) = (mode, address))
     }
     /// Sets how texels are filtered.
     cuTexRefSetFilterMode 2000 "cuTexRefSetFilterMode" (of: CUtexref, mode: c_uint) {
         let mode = filter(mode)?;
-        reference(of)?.change(|state| {
-            state.sampler.filter = mode;
-            Ok(())
-        })
+        reference(of)?.set(|state| state.sampler.filter = mode)
     }
     /// Sets how levels are filtered.
     cuTexRefSetMipmapFilterMode 5000 "cuTexRefSetMipmapFilterMode" (of: CUtexref, mode: c_uint) {
         let mode = filter(mode)?;
-        reference(of)?.change(|state| {
-            state.sampler.mip_filter = mode;
-            Ok(())
-        })
+        reference(of)?.set(|state| state.sampler.mip_filter = mode)
     }
     /// Sets what is added to levels of detail.
     cuTexRefSetMipmapLevelBias 5000 "cuTexRefSetMipmapLevelBias" (of: CUtexref, bias: f32) {
-        reference(of)?.change(|state| {
-            state.sampler.lod_bias = bias;
-            Ok(())
-        })
+        reference(of)?.set(|state| state.sampler.lod_bias = bias)
     }
     /// Sets the range of levels of detail.
     cuTexRefSetMipmapLevelClamp 5000 "cuTexRefSetMipmapLevelClamp" (of: CUtexref, least: f32, most: f32) {
-        reference(of)?.change(|state| {
-            (state.sampler.lod_min, state.sampler.lod_max) = (least, most);
-            Ok(())
-        })
+        reference(of)?.set(|state| (state.sampler.lod_min, state.sampler.lod_max) = (least, most))
     }
     /// Sets the colour of the border.
     cuTexRefSetBorderColor 8000 "cuTexRefSetBorderColor" (of: CUtexref, color: *mut f32) {
         let color = read(color.cast::<[u32; 4]>())?;
-        reference(of)?.change(|state| {
-            state.sampler.border = color;
-            Ok(())
-        })
+        reference(of)?.set(|state| state.sampler.border = color)
     }
     /// Sets whether coordinates are normalised, and how integers are read.
     cuTexRefSetFlags 2000 "cuTexRefSetFlags" (of: CUtexref, flags: c_uint) {
         if flags & !FLAGS != 0 {
             return Err(INVALID);
         }
-        reference(of)?.change(|state| {
+        reference(of)?.set(|state| {
             state.flags = flags;
             state.sampler.normalized = flags & NORMALIZED_COORDINATES != 0;
             state.sampler.normalized_float = flags & READ_AS_INTEGER == 0;
             state.sampler.srgb = flags & SRGB != 0;
-            Ok(())
         })
     }
     /// Sets how anisotropic filtering may be, which has no effect here.

@@ -58,8 +58,8 @@ pub fn format_of(desc: ChannelDesc) -> Result<Format, Error> {
 }
 
 /// The runtime's description of an element.
-pub fn desc_of(format: CUarray_format, channels: c_uint) -> ChannelDesc {
-    let Some(&(kind, bits, _)) = FORMATS.iter().find(|(.., other)| *other == format) else {
+pub fn desc_of(format: c_uint, channels: c_uint) -> ChannelDesc {
+    let Some(&(kind, bits, _)) = FORMATS.iter().find(|(.., other)| *other as c_uint == format) else {
         return ChannelDesc { kind: NONE, ..ChannelDesc::default() };
     };
     let of = |channel| if channel < channels { bits } else { 0 };
@@ -82,7 +82,7 @@ fn descriptor(array: Handle) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
 /// If the handle is no array.
 pub fn element_bytes(array: Handle) -> Result<usize, Error> {
     let descriptor = descriptor(array)?;
-    let ChannelDesc { x, .. } = desc_of(descriptor.Format, descriptor.NumChannels);
+    let ChannelDesc { x, .. } = desc_of(descriptor.Format as c_uint, descriptor.NumChannels);
     Ok((x / 8) as usize * descriptor.NumChannels as usize)
 }
 
@@ -144,13 +144,13 @@ api! { API:
     cudaGetChannelDesc(desc: Out<ChannelDesc>, array: Handle) {
         enter()?;
         let descriptor = descriptor(array)?;
-        desc.write(desc_of(descriptor.Format, descriptor.NumChannels))
+        desc.write(desc_of(descriptor.Format as c_uint, descriptor.NumChannels))
     }
     /// What an array is.
     cudaArrayGetInfo(desc: Out<ChannelDesc>, extent: Out<Extent>, flags: Out<c_uint>, array: Handle) {
         enter()?;
         let descriptor = descriptor(array)?;
-        desc.write_if_wanted(desc_of(descriptor.Format, descriptor.NumChannels));
+        desc.write_if_wanted(desc_of(descriptor.Format as c_uint, descriptor.NumChannels));
         extent.write_if_wanted(Extent { width: descriptor.Width, height: descriptor.Height, depth: descriptor.Depth });
         flags.write_if_wanted(descriptor.Flags);
         Ok(())
@@ -177,7 +177,7 @@ mod tests {
     fn elements_have_both_names() {
         for &(kind, bits, format) in &FORMATS {
             for channels in [1, 2, 4] {
-                let desc = desc_of(format, channels);
+                let desc = desc_of(format as c_uint, channels);
                 assert_eq!(desc.kind, kind);
                 assert_eq!(desc.x, bits);
                 assert_eq!(format_of(desc), Ok(Format { format, channels }));

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use cudarc::driver::sys::{CUDA_MEMCPY3D, CUmemorytype};
+use caller::structures::{ARRAY, BoxCopy, BoxSide, DEVICE, HOST, UNIFIED};
 
 use crate::api::{Default, api};
 use crate::array::element_bytes;
@@ -150,15 +150,17 @@ impl Side {
         Side::Linear(PitchedPtr { pointer: pointer.cast_mut(), pitch, width: pitch, height: 0 })
     }
 
-    /// The driver's memory type, pointer and array of this side. `is_host` and `by_address` matter for linear memory.
-    fn memory(self, is_host: bool, by_address: bool) -> (CUmemorytype, PitchedPtr, Handle) {
-        let nowhere = PitchedPtr { pointer: NULL, pitch: 0, width: 0, height: 0 };
-        match self {
-            Side::Array(array) => (CUmemorytype::CU_MEMORYTYPE_ARRAY, nowhere, array),
-            Side::Linear(at) if by_address => (CUmemorytype::CU_MEMORYTYPE_UNIFIED, at, NULL),
-            Side::Linear(at) if is_host => (CUmemorytype::CU_MEMORYTYPE_HOST, at, NULL),
-            Side::Linear(at) => (CUmemorytype::CU_MEMORYTYPE_DEVICE, at, NULL),
-        }
+    /// The driver's description of this side. `is_host` and `by_address` matter for linear memory.
+    fn described(self, start: [usize; 3], is_host: bool, by_address: bool) -> BoxSide {
+        let (memory_type, at, array) = match self {
+            Side::Array(array) => (ARRAY, PitchedPtr { pointer: NULL, pitch: 0, width: 0, height: 0 }, array),
+            Side::Linear(at) if by_address => (UNIFIED, at, NULL),
+            Side::Linear(at) if is_host => (HOST, at, NULL),
+            Side::Linear(at) => (DEVICE, at, NULL),
+        };
+        let (host, device) = (at.pointer, at.pointer.addr() as u64);
+        let (pitch, height) = (at.pitch, at.height);
+        BoxSide { start, level: 0, memory_type, host, device, array, context: NULL, pitch, height }
     }
 }
 
@@ -167,12 +169,7 @@ impl Side {
 ///
 /// # Errors
 /// If the direction is invalid, or something is too large.
-fn slices(
-    to: (Side, Extent),
-    from: (Side, Extent),
-    extent: Extent,
-    kind: c_int,
-) -> Result<CUDA_MEMCPY3D, Error> {
+fn slices(to: (Side, Extent), from: (Side, Extent), extent: Extent, kind: c_int) -> Result<BoxCopy, Error> {
     if !(HOST_TO_HOST..=BY_ADDRESS).contains(&kind) {
         return Err(Error::INVALID_MEMCPY_DIRECTION);
     }
@@ -185,35 +182,12 @@ fn slices(
         value.checked_mul(bytes.unwrap_or(1)).ok_or(Error::INVALID_VALUE)
     };
     let by_address = kind == BY_ADDRESS;
-    let (from_type, from_at, from_array) =
-        from.0.memory(matches!(kind, HOST_TO_HOST | HOST_TO_DEVICE), by_address);
-    let (to_type, to_at, to_array) = to.0.memory(matches!(kind, HOST_TO_HOST | DEVICE_TO_HOST), by_address);
-    Ok(CUDA_MEMCPY3D {
-        srcXInBytes: scaled(from.1.width, from_element)?,
-        srcY: from.1.height,
-        srcZ: from.1.depth,
-        srcMemoryType: from_type,
-        srcHost: from_at.pointer,
-        srcDevice: from_at.pointer.addr() as u64,
-        srcArray: from_array.cast(),
-        srcPitch: from_at.pitch,
-        srcHeight: from_at.height,
-        dstXInBytes: scaled(to.1.width, to_element)?,
-        dstY: to.1.height,
-        dstZ: to.1.depth,
-        dstMemoryType: to_type,
-        dstHost: to_at.pointer,
-        dstDevice: to_at.pointer.addr() as u64,
-        dstArray: to_array.cast(),
-        dstPitch: to_at.pitch,
-        dstHeight: to_at.height,
-        WidthInBytes: scaled(extent.width, to_element.or(from_element))?,
-        Height: extent.height,
-        Depth: extent.depth,
-        srcLOD: 0,
-        dstLOD: 0,
-        reserved0: NULL,
-        reserved1: NULL,
+    let from_start = [scaled(from.1.width, from_element)?, from.1.height, from.1.depth];
+    let to_start = [scaled(to.1.width, to_element)?, to.1.height, to.1.depth];
+    Ok(BoxCopy {
+        from: from.0.described(from_start, matches!(kind, HOST_TO_HOST | HOST_TO_DEVICE), by_address),
+        to: to.0.described(to_start, matches!(kind, HOST_TO_HOST | DEVICE_TO_HOST), by_address),
+        extents: [scaled(extent.width, to_element.or(from_element))?, extent.height, extent.depth],
     })
 }
 
@@ -221,18 +195,13 @@ fn slices(
 ///
 /// # Errors
 /// As for [`slices`].
-pub fn described(copy: &Memcpy3D) -> Result<CUDA_MEMCPY3D, Error> {
+pub fn described(copy: &Memcpy3D) -> Result<BoxCopy, Error> {
     let to = (Side::of(copy.to_array, copy.to)?, copy.to_position);
     slices(to, (Side::of(copy.from_array, copy.from)?, copy.from_position), copy.extent, copy.kind)
 }
 
 /// The driver's description of a copy of bytes.
-pub fn linear(
-    to: *mut c_void,
-    from: *const c_void,
-    bytes: usize,
-    kind: c_int,
-) -> Result<CUDA_MEMCPY3D, Error> {
+pub fn linear(to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) -> Result<BoxCopy, Error> {
     let nowhere = Extent::default();
     let extent = Extent { width: bytes, height: 1, depth: 1 };
     slices((Side::rows(to, bytes), nowhere), (Side::rows(from, bytes), nowhere), extent, kind)
@@ -245,7 +214,7 @@ pub fn to_symbol(
     bytes: usize,
     offset: usize,
     kind: c_int,
-) -> Result<CUDA_MEMCPY3D, Error> {
+) -> Result<BoxCopy, Error> {
     linear(inside(symbol, offset, bytes)?, from, bytes, kind)
 }
 
@@ -256,15 +225,15 @@ pub fn from_symbol(
     bytes: usize,
     offset: usize,
     kind: c_int,
-) -> Result<CUDA_MEMCPY3D, Error> {
+) -> Result<BoxCopy, Error> {
     linear(to, inside(symbol, offset, bytes)?, bytes, kind)
 }
 
 /// # Safety
 /// As for `cuMemcpy3D`.
-unsafe fn perform(copy: Result<CUDA_MEMCPY3D, Error>, when: When) -> Result<(), Error> {
+unsafe fn perform(copy: Result<BoxCopy, Error>, when: When) -> Result<(), Error> {
     let copy = copy?;
-    if copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0 {
+    if copy.extents.contains(&0) {
         return Ok(());
     }
     // SAFETY: the caller's promise.
@@ -287,12 +256,12 @@ unsafe fn rows(
     when: When,
 ) -> Result<(), Error> {
     enter()?;
-    let at = |[x, y]: [usize; 2]| Extent { width: x, height: y, depth: 0 };
     // These functions count widths and offsets in bytes, even for arrays.
-    let mut copy = slices((to.0, Extent::default()), (from.0, Extent::default()), at([0, height]), kind)?;
-    (copy.WidthInBytes, copy.Depth) = (width, 1);
-    (copy.dstXInBytes, copy.dstY) = (to.1[0], to.1[1]);
-    (copy.srcXInBytes, copy.srcY) = (from.1[0], from.1[1]);
+    let nothing = Extent::default();
+    let mut copy = slices((to.0, nothing), (from.0, nothing), nothing, kind)?;
+    copy.extents = [width, height, 1];
+    copy.to.start[..2].copy_from_slice(&to.1);
+    copy.from.start[..2].copy_from_slice(&from.1);
     // SAFETY: the caller's promise.
     unsafe { perform(Ok(copy), when) }
 }

@@ -3,7 +3,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D};
+use caller::structures::{ARRAY, BoxCopy, BoxSide, HOST, UNIFIED};
+use cudarc::driver::sys::CUDA_KERNEL_NODE_PARAMS;
 
 use crate::api::api;
 use crate::context::enter;
@@ -40,37 +41,33 @@ fn is_kernel(handle: Handle) -> bool {
 }
 
 /// Converts the driver's description of a copy to the runtime's.
-fn copy_of_driver(copy: &CUDA_MEMCPY3D) -> Memcpy3D {
-    use cudarc::driver::sys::CUmemorytype as Type;
-    let position = |x: usize, y, z, array: Handle| {
+fn copy_of_driver(copy: &BoxCopy) -> Memcpy3D {
+    let position = |[x, y, z]: [usize; 3], array: Handle| {
         let element =
             if array.is_null() { 1 } else { crate::array::element_bytes(array).unwrap_or(1).max(1) };
         crate::types::Extent { width: x / element, height: y, depth: z }
     };
-    let at = |kind: Type, host: *mut c_void, device: u64, pitch, height| {
-        let pointer = match kind {
-            Type::CU_MEMORYTYPE_HOST => host,
-            Type::CU_MEMORYTYPE_ARRAY => NULL,
-            _ => std::ptr::without_provenance_mut(device as usize),
+    let at = |side: &BoxSide| {
+        let pointer = match side.memory_type {
+            HOST => side.host,
+            ARRAY => NULL,
+            _ => std::ptr::without_provenance_mut(side.device as usize),
         };
-        crate::types::PitchedPtr { pointer, pitch, width: pitch, height }
+        crate::types::PitchedPtr { pointer, pitch: side.pitch, width: side.pitch, height: side.height }
     };
-    let kind = match (copy.srcMemoryType, copy.dstMemoryType) {
-        (Type::CU_MEMORYTYPE_UNIFIED, _) | (_, Type::CU_MEMORYTYPE_UNIFIED) => crate::copy::BY_ADDRESS,
-        (from, to) => {
-            let (from_host, to_host) = (from == Type::CU_MEMORYTYPE_HOST, to == Type::CU_MEMORYTYPE_HOST);
-            c_int::from(!to_host) + 2 * c_int::from(!from_host)
-        }
+    let BoxCopy { from, to, extents } = copy;
+    let kind = match (from.memory_type, to.memory_type) {
+        (UNIFIED, _) | (_, UNIFIED) => crate::copy::BY_ADDRESS,
+        (from, to) => c_int::from(to != HOST) + 2 * c_int::from(from != HOST),
     };
-    let array = if copy.dstArray.is_null() { copy.srcArray } else { copy.dstArray };
     Memcpy3D {
-        from_array: copy.srcArray.cast(),
-        from_position: position(copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcArray.cast()),
-        from: at(copy.srcMemoryType, copy.srcHost.cast_mut(), copy.srcDevice, copy.srcPitch, copy.srcHeight),
-        to_array: copy.dstArray.cast(),
-        to_position: position(copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstArray.cast()),
-        to: at(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstPitch, copy.dstHeight),
-        extent: position(copy.WidthInBytes, copy.Height, copy.Depth, array.cast()),
+        from_array: from.array,
+        from_position: position(from.start, from.array),
+        from: at(from),
+        to_array: to.array,
+        to_position: position(to.start, to.array),
+        to: at(to),
+        extent: position(*extents, if to.array.is_null() { from.array } else { to.array }),
         kind,
     }
 }
@@ -98,7 +95,7 @@ const _: () = assert!(size_of::<NodeParams>() == size_of::<cudarc::driver::sys::
 const KERNEL: c_int = 0;
 const COPY: c_int = 1;
 
-/// `cudaMemcpyNodeParams` of a [`Memcpy3D`], `CUDA_MEMCPY_NODE_PARAMS` of a [`CUDA_MEMCPY3D`].
+/// `cudaMemcpyNodeParams` of a [`Memcpy3D`], `CUDA_MEMCPY_NODE_PARAMS` of a [`BoxCopy`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CopyNode<C> {
@@ -133,7 +130,7 @@ unsafe fn with_params(
                 let CopyNode { flags, copy, .. } = from.cast::<CopyNode<Memcpy3D>>().read();
                 let copy = described(&copy)?;
                 of_driver.union = [0; 30];
-                to.cast::<CopyNode<CUDA_MEMCPY3D>>().write(CopyNode { flags, reserved: 0, context, copy });
+                to.cast::<CopyNode<BoxCopy>>().write(CopyNode { flags, reserved: 0, context, copy });
                 work(&raw mut of_driver)
             }
             _ => work(params),
@@ -182,8 +179,8 @@ api! { API:
     /// What a node launches.
     cudaGraphKernelNodeGetParams(node: Handle, result: Out<KernelNode>) {
         enter()?;
-        // SAFETY: all zeros is a valid value: it has only numbers and pointers.
-    let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
+        // All zeros is a valid value: it has only numbers and pointers.
+        let mut params = std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>();
         cu!(cuGraphKernelNodeGetParams_v2(node, &raw mut params))?;
         let handle = if params.kern.is_null() { params.func.cast() } else { params.kern.cast() };
         result.write(KernelNode {
@@ -228,7 +225,7 @@ api! { API:
     /// What a node copies.
     cudaGraphMemcpyNodeGetParams(node: Handle, result: Out<Memcpy3D>) {
         enter()?;
-        let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::uninit();
+        let mut copy = std::mem::MaybeUninit::<BoxCopy>::uninit();
         cu!(cuGraphMemcpyNodeGetParams(node, copy.as_mut_ptr()))?;
         result.write(copy_of_driver(&copy.assume_init()))
     }

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cudarc::driver::sys::CUarray_format;
+use caller::structures::{
+    DISABLE_TRILINEAR_OPTIMIZATION, NORMALIZED_COORDINATES, READ_AS_INTEGER, RESOURCE_ARRAY, RESOURCE_LINEAR,
+    RESOURCE_MIPMAPPED, RESOURCE_ROWS, Resource, SEAMLESS_CUBEMAP, SRGB, TextureSettings,
+};
 
 use crate::api::api;
 use crate::array::{desc_of, format_of};
@@ -12,17 +15,11 @@ use crate::error::Error;
 use crate::pointers::{In, Out};
 use crate::types::{ChannelDesc, TextureDesc};
 
-/// `cudaResourceType`; the driver has the same numbers.
-const ARRAY: c_int = 0;
-const MIPMAPPED: c_int = 1;
-const LINEAR: c_int = 2;
-const PITCH_2D: c_int = 3;
-
-/// `cudaResourceDesc` of CUDA 12; in CUDA 13 it is longer. After `kind` comes a union.
+/// `cudaResourceDesc` of CUDA 12; in CUDA 13 it is longer. After `kind`, whose numbers are the driver's, comes a union.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ResourceDesc {
-    kind: c_int,
+    kind: c_uint,
     pointer: u64,
     desc: ChannelDesc,
     /// The size of linear memory in bytes, or width, height and pitch of rows.
@@ -31,40 +28,6 @@ pub struct ResourceDesc {
 
 const _: () = assert!(size_of::<ResourceDesc>() == 64);
 
-/// `CUDA_RESOURCE_DESC`, with its union spelled out.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DriverResourceDesc {
-    kind: c_int,
-    pointer: u64,
-    format: c_int,
-    channels: c_uint,
-    sizes: [usize; 3],
-    rest: [u8; 88],
-    flags: c_uint,
-}
-
-const _: () =
-    assert!(size_of::<DriverResourceDesc>() == size_of::<cudarc::driver::sys::CUDA_RESOURCE_DESC>());
-
-/// `CUDA_TEXTURE_DESC`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DriverTextureDesc {
-    address_mode: [c_int; 3],
-    filter_mode: c_int,
-    flags: c_uint,
-    max_anisotropy: c_uint,
-    mipmap_filter_mode: c_int,
-    mipmap_level_bias: f32,
-    min_mipmap_level: f32,
-    max_mipmap_level: f32,
-    border: [f32; 4],
-    reserved: [c_int; 12],
-}
-
-const _: () = assert!(size_of::<DriverTextureDesc>() == size_of::<cudarc::driver::sys::CUDA_TEXTURE_DESC>());
-
 /// The size of `cudaResourceViewDesc` of CUDA 12. In the driver and in CUDA 13, zeros follow.
 const VIEW_BYTES: usize = 48;
 type DriverViewDesc = [u64; 14];
@@ -72,44 +35,34 @@ type DriverViewDesc = [u64; 14];
 const _: () =
     assert!(size_of::<DriverViewDesc>() == size_of::<cudarc::driver::sys::CUDA_RESOURCE_VIEW_DESC>());
 
-/// Flags of a driver texture.
-const READ_AS_INTEGER: c_uint = 1;
-const NORMALIZED_COORDINATES: c_uint = 2;
-const SRGB: c_uint = 0x10;
-const DISABLE_TRILINEAR_OPTIMIZATION: c_uint = 0x20;
-const SEAMLESS_CUBEMAP: c_uint = 0x40;
-
 /// `cudaReadModeElementType`
 const ELEMENT_TYPE: c_int = 0;
 
-fn resource(desc: In<ResourceDesc>) -> Result<DriverResourceDesc, Error> {
+fn resource(desc: In<ResourceDesc>) -> Result<Resource, Error> {
     let ResourceDesc { kind, pointer, desc, sizes } = desc.read()?;
-    let mut resource =
-        DriverResourceDesc { kind, pointer, format: 0, channels: 0, sizes: [0; 3], rest: [0; 88], flags: 0 };
+    let mut resource = Resource { kind, pointer, ..Resource::default() };
     match kind {
-        ARRAY | MIPMAPPED => {}
-        LINEAR | PITCH_2D => {
+        RESOURCE_ARRAY | RESOURCE_MIPMAPPED => {}
+        RESOURCE_LINEAR | RESOURCE_ROWS => {
             let format = format_of(desc)?;
-            (resource.format, resource.channels) = (format.format as c_int, format.channels);
-            resource.sizes = if kind == LINEAR { [sizes[0], 0, 0] } else { sizes };
+            (resource.format, resource.channels) = (format.format as c_uint, format.channels);
+            resource.sizes = if kind == RESOURCE_LINEAR { [sizes[0], 0, 0] } else { sizes };
         }
         _ => return Err(Error::INVALID_VALUE),
     }
     Ok(resource)
 }
 
-fn tell_resource(result: Out<ResourceDesc>, resource: &DriverResourceDesc) -> Result<(), Error> {
-    // SAFETY: the driver only returns formats that have a name in the enumeration.
-    let format = unsafe { std::mem::transmute::<c_int, CUarray_format>(resource.format.max(1)) };
+fn tell_resource(result: Out<ResourceDesc>, resource: &Resource) -> Result<(), Error> {
     let desc = match resource.kind {
-        LINEAR | PITCH_2D => desc_of(format, resource.channels),
+        RESOURCE_LINEAR | RESOURCE_ROWS => desc_of(resource.format, resource.channels),
         _ => ChannelDesc::default(),
     };
-    let DriverResourceDesc { kind, pointer, sizes, .. } = *resource;
+    let Resource { kind, pointer, sizes, .. } = *resource;
     result.write(ResourceDesc { kind, pointer, desc, sizes })
 }
 
-fn texture(desc: &TextureDesc) -> DriverTextureDesc {
+fn texture(desc: &TextureDesc) -> TextureSettings {
     let flags = [
         (desc.read_mode == ELEMENT_TYPE, READ_AS_INTEGER),
         (desc.normalized_coordinates != 0, NORMALIZED_COORDINATES),
@@ -117,7 +70,7 @@ fn texture(desc: &TextureDesc) -> DriverTextureDesc {
         (desc.disable_trilinear_optimization != 0, DISABLE_TRILINEAR_OPTIMIZATION),
         (desc.seamless_cubemap != 0, SEAMLESS_CUBEMAP),
     ];
-    DriverTextureDesc {
+    TextureSettings {
         address_mode: desc.address_mode,
         filter_mode: desc.filter_mode,
         flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
@@ -127,11 +80,11 @@ fn texture(desc: &TextureDesc) -> DriverTextureDesc {
         min_mipmap_level: desc.min_mipmap_level,
         max_mipmap_level: desc.max_mipmap_level,
         border: desc.border,
-        reserved: [0; 12],
+        ..TextureSettings::default()
     }
 }
 
-fn texture_of_driver(desc: &DriverTextureDesc) -> TextureDesc {
+fn texture_of_driver(desc: &TextureSettings) -> TextureDesc {
     let has = |flag| c_int::from(desc.flags & flag != 0);
     TextureDesc {
         address_mode: desc.address_mode,
@@ -190,14 +143,14 @@ api! { API:
     /// What a texture object reads.
     cudaGetTextureObjectResourceDesc(result: Out<ResourceDesc>, object: u64) {
         enter()?;
-        let mut resource = std::mem::zeroed::<DriverResourceDesc>();
+        let mut resource = Resource::default();
         cu!(cuTexObjectGetResourceDesc(&raw mut resource, object))?;
         tell_resource(result, &resource)
     }
     /// How a texture object reads.
     cudaGetTextureObjectTextureDesc(result: Out<TextureDesc>, object: u64) {
         enter()?;
-        let mut texture = std::mem::zeroed::<DriverTextureDesc>();
+        let mut texture = TextureSettings::default();
         cu!(cuTexObjectGetTextureDesc(&raw mut texture, object))?;
         result.write(texture_of_driver(&texture))
     }
@@ -222,7 +175,7 @@ api! { API:
     /// What a surface object reads and writes.
     cudaGetSurfaceObjectResourceDesc(result: Out<ResourceDesc>, object: u64) {
         enter()?;
-        let mut resource = std::mem::zeroed::<DriverResourceDesc>();
+        let mut resource = Resource::default();
         cu!(cuSurfObjectGetResourceDesc(&raw mut resource, object))?;
         tell_resource(result, &resource)
     }

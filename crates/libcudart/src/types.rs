@@ -132,14 +132,14 @@ pub struct FuncAttributes {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct TextureDesc {
-    pub address_mode: [c_int; 3],
-    pub filter_mode: c_int,
+    pub address_mode: [c_uint; 3],
+    pub filter_mode: c_uint,
     pub read_mode: c_int,
     pub srgb: c_int,
     pub border: [f32; 4],
     pub normalized_coordinates: c_int,
     pub max_anisotropy: c_uint,
-    pub mipmap_filter_mode: c_int,
+    pub mipmap_filter_mode: c_uint,
     pub mipmap_level_bias: f32,
     pub min_mipmap_level: f32,
     pub max_mipmap_level: f32,

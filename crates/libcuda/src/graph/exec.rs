@@ -3,23 +3,22 @@
 use std::ffi::{c_char, c_uint, c_ulonglong};
 use std::sync::{Arc, Mutex};
 
+use caller::structures::BoxCopy;
 use cudarc::driver::sys::{
     CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph,
-    CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeParams,
-    CUstream,
+    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph, CUgraphExec,
+    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeParams, CUstream,
 };
 
 use super::nodes::{body, kernel, kernel_2};
-use super::{Body, Choice, Graph, Node, fill, free_graph, graph, lock, node};
+use super::{Body, Choice, Graph, Node, copy, fill, free_graph, graph, lock, node};
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
-use crate::copy::copy_3d;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
-use crate::pointers::{In, Out, Text};
+use crate::pointers::{In, Out, Text, required};
 use crate::stream::{HostFunction, Stream};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -194,9 +193,7 @@ fn instantiate(result: Out<CUgraphExec>, of: CUgraph, flags: u64) -> Result<(), 
         return Err(INVALID);
     }
     let exec = Arc::new(Exec { steps: Mutex::new(steps(&*free_graph(of)?)?), flags, id: super::number() });
-    result.write(handle_of(&exec))?;
-    EXECS.insert::<()>(exec);
-    Ok(())
+    EXECS.give(result, exec)
 }
 
 /// Changes the body of a step. The kind must stay the same.
@@ -312,11 +309,8 @@ api! { API:
         std::fs::write(path, dot(&graph)).map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)
     }
     /// Makes a graph ready to be launched.
-    cuGraphInstantiate 10000 "cuGraphInstantiate" (result: Out<CUgraphExec>, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
-        instantiate(result, of, 0)
-    }
-    /// Makes a graph ready to be launched.
-    cuGraphInstantiate 11000 "cuGraphInstantiate_v2" (result: Out<CUgraphExec>, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
+    cuGraphInstantiate 10000 "cuGraphInstantiate", 11000 "cuGraphInstantiate_v2"
+        (result: Out<CUgraphExec>, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
         instantiate(result, of, 0)
     }
     /// Makes a graph ready to be launched.
@@ -325,9 +319,7 @@ api! { API:
     }
     /// Makes a graph ready to be launched, and reports how that went.
     cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: Out<CUgraphExec>, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
-        if params.is_null() {
-            return Err(INVALID);
-        }
+        required(params)?;
         instantiate(result, of, std::ptr::addr_of!((*params).flags).read())?;
         std::ptr::addr_of_mut!((*params).hErrNode_out).write(std::ptr::null_mut());
         std::ptr::addr_of_mut!((*params).result_out).write(CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS);
@@ -371,8 +363,8 @@ api! { API:
         change(handle, of, Body::Kernel(kernel_2(description)?))
     }
     /// Changes what a copy node does.
-    cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, copy: In<CUDA_MEMCPY3D>, _context: CUcontext) {
-        change(handle, of, Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?))))
+    cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, described: In<BoxCopy>, _context: CUcontext) {
+        change(handle, of, copy(described)?)
     }
     /// Changes what a fill node does.
     cuGraphExecMemsetNodeSetParams 10020 "cuGraphExecMemsetNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
@@ -423,9 +415,7 @@ api! { API:
     }
     /// Changes all nodes to what those of another graph of the same shape do.
     cuGraphExecUpdate 12000 "cuGraphExecUpdate_v2" (handle: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
-        if info.is_null() {
-            return Err(INVALID);
-        }
+        required(info)?;
         let outcome = update(handle, with)?;
         let (why, which) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
         std::ptr::addr_of_mut!((*info).result).cast::<u32>().write(why);

@@ -10,18 +10,20 @@ mod user_objects;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cudarc::driver::sys::{CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphNode};
+use caller::structures::BoxCopy;
+use cudarc::driver::sys::{CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphNode};
 
 use crate::Status;
 use crate::api::Function;
-use crate::copy::Copy;
+use crate::copy::{Copy, copy_3d};
 use crate::driver::driver;
 use crate::event::Event;
 use crate::fill::Fill;
 use crate::handles::{Handles, handle_of};
 use crate::launch::KernelLaunch;
+use crate::lock;
 use crate::pointers::In;
 use crate::stream::HostFunction;
 
@@ -43,7 +45,7 @@ pub enum Body {
     /// Runs a kernel.
     Kernel(KernelLaunch),
     /// Copies memory; with the program's description, if there is one.
-    Copy(Copy, Option<Box<CUDA_MEMCPY3D>>),
+    Copy(Copy, Option<Box<BoxCopy>>),
     /// Fills memory.
     Fill(Fill),
     /// Calls a function of the program.
@@ -147,10 +149,6 @@ pub struct Graph {
 struct Content {
     nodes: Vec<Arc<Node>>,
     edges: BTreeSet<(u64, u64)>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn number() -> u64 {
@@ -308,6 +306,11 @@ unsafe fn nodes_at(handles: *const CUgraphNode, count: usize) -> Result<Vec<Arc<
     // SAFETY: the caller's promise.
     let handles = unsafe { crate::pointers::read_all(handles, count) }?;
     handles.into_iter().map(node).collect()
+}
+
+/// The copy that the program describes.
+fn copy(described: In<BoxCopy>) -> Result<Body, Status> {
+    Ok(Body::Copy(copy_3d(described)?, Some(Box::new(described.read()?))))
 }
 
 /// The fill that the program describes.

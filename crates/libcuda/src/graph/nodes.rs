@@ -4,23 +4,25 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use caller::structures::BoxCopy;
 use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS,
-    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData,
-    CUgraphNode, CUgraphNodeParams,
+    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData, CUgraphNode,
+    CUgraphNodeParams,
 };
 
 use super::conditional::conditional;
-use super::{Body, GRAPHS, Graph, GraphMemory, NODES, Node, fill, free_graph, graph, lock, node, nodes_at};
+use super::{
+    Body, GRAPHS, Graph, GraphMemory, NODES, Node, copy, fill, free_graph, graph, lock, node, nodes_at,
+};
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
-use crate::copy::copy_3d;
 use crate::driver::driver;
 use crate::function::function;
 use crate::handles::handle_of;
 use crate::launch::{KernelLaunch, cluster_of, params};
-use crate::pointers::{In, InOut, Out, read, write};
+use crate::pointers::{In, InOut, Out, read, required, write};
 use crate::stream::HostFunction;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -115,9 +117,7 @@ unsafe fn add(
     let graph = graph(of)?;
     // SAFETY: the caller's promise.
     let behind = unsafe { nodes_at(behind, count) }?;
-    if result.is_null() {
-        return Err(INVALID);
-    }
+    required(result.pointer())?;
     result.write(handle_of(&graph.add(body, &behind)?))
 }
 
@@ -126,19 +126,14 @@ unsafe fn add(
 /// # Safety
 /// A non-null pointer must point to a description.
 pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> {
-    if description.is_null() {
-        return Err(INVALID);
-    }
+    required(description)?;
     // SAFETY: the caller's promise; the kind selects the member of the union.
     unsafe {
         let kind = std::ptr::addr_of!((*description).type_).cast::<u32>().read();
         let member = std::ptr::addr_of_mut!((*description).__bindgen_anon_1);
         Ok(match kind {
             0 => Body::Kernel(kernel_2(In::new(member.cast()))?),
-            1 => {
-                let copy = std::ptr::addr_of!((*member).memcpy.copyParams);
-                Body::Copy(copy_3d(copy)?, Some(Box::new(copy.read())))
-            }
+            1 => copy(In::new((&raw const (*member).memcpy.copyParams).cast()))?,
             2 => Body::Fill(fill(In::new(member.cast()))?),
             3 => {
                 let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
@@ -207,9 +202,7 @@ unsafe fn add_described(
 /// # Safety
 /// As for [`body`].
 unsafe fn moved(description: *mut CUgraphNodeParams) -> Result<Option<Arc<Graph>>, Status> {
-    if description.is_null() {
-        return Err(INVALID);
-    }
+    required(description)?;
     // SAFETY: the caller's promise; the kind selects the member of the union.
     let (kind, child) = unsafe {
         let member = std::ptr::addr_of!((*description).__bindgen_anon_1).cast::<Child>();
@@ -224,9 +217,7 @@ unsafe fn moved(description: *mut CUgraphNodeParams) -> Result<Option<Arc<Graph>
 /// # Safety
 /// A non-null pointer must point to a description.
 unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, Status> {
-    if description.is_null() {
-        return Err(INVALID);
-    }
+    required(description)?;
     // SAFETY: the caller's promise.
     unsafe {
         let bytes = std::ptr::addr_of!((*description).bytesize).read();
@@ -244,9 +235,7 @@ api! { API:
             return Err(INVALID);
         }
         let graph = Graph::new();
-        result.write(handle_of(&graph))?;
-        GRAPHS.insert::<()>(graph);
-        Ok(())
+        GRAPHS.give(result, graph)
     }
     /// Destroys a graph. What was instantiated of it stays.
     cuGraphDestroy 10000 "cuGraphDestroy" (handle: CUgraph) {
@@ -257,9 +246,7 @@ api! { API:
     /// Copies a graph.
     cuGraphClone 10000 "cuGraphClone" (result: Out<CUgraph>, original: CUgraph) {
         let copy = graph(original)?.copy()?;
-        result.write(handle_of(&copy))?;
-        GRAPHS.insert::<()>(copy);
-        Ok(())
+        GRAPHS.give(result, copy)
     }
     /// The node of a copy that stands for one of the original.
     cuGraphNodeFindInClone 10000 "cuGraphNodeFindInClone" (result: Out<CUgraphNode>, original: CUgraphNode, of: CUgraph) {
@@ -353,12 +340,11 @@ api! { API:
         if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }
     }
     /// Adds a copy.
-    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, copy: In<CUDA_MEMCPY3D>, _context: CUcontext) {
-        let body = Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?)));
-        add(result, of, behind, count, body)
+    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, described: In<BoxCopy>, _context: CUcontext) {
+        add(result, of, behind, count, copy(described)?)
     }
     /// What a copy node does.
-    cuGraphMemcpyNodeGetParams 10000 "cuGraphMemcpyNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_MEMCPY3D>) {
+    cuGraphMemcpyNodeGetParams 10000 "cuGraphMemcpyNodeGetParams" (handle: CUgraphNode, result: Out<BoxCopy>) {
         match node(handle)?.body() {
             Body::Copy(_, Some(described)) => result.write(*described),
             Body::Copy(copy, None) => result.write(copy.describe()),
@@ -366,8 +352,8 @@ api! { API:
         }
     }
     /// Changes what a copy node does.
-    cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, copy: In<CUDA_MEMCPY3D>) {
-        node(handle)?.set_params(Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?))))
+    cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, described: In<BoxCopy>) {
+        node(handle)?.set_params(copy(described)?)
     }
     /// Adds a fill.
     cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
@@ -456,9 +442,7 @@ api! { API:
     /// What memory a node is.
     cuGraphMemAllocNodeGetParams 11040 "cuGraphMemAllocNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
         let Body::Alloc(memory) = node(handle)?.body() else { return Err(INVALID) };
-        if result.is_null() {
-            return Err(INVALID);
-        }
+        required(result)?;
         result.cast::<u8>().write_bytes(0, size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>());
         std::ptr::addr_of_mut!((*result).bytesize).write(memory.bytes);
         std::ptr::addr_of_mut!((*result).dptr).write(memory.address);
@@ -479,19 +463,12 @@ api! { API:
         add_described(result, of, behind, count, description)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 12030 "cuGraphAddNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
-        add_described(result, of, behind, count, description)
-    }
-    /// Adds a node of any kind.
-    cuGraphAddNode 13040 "cuGraphAddNode_v3" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 12030 "cuGraphAddNode_v2", 13040 "cuGraphAddNode_v3"
+        (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
         add_described(result, of, behind, count, description)
     }
     /// Changes what a node does.
-    cuGraphNodeSetParams 12020 "cuGraphNodeSetParams" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
-        node(handle)?.set_params(body(description)?)
-    }
-    /// Changes what a node does.
-    cuGraphNodeSetParams 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
+    cuGraphNodeSetParams 12020 "cuGraphNodeSetParams", 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
         node(handle)?.set_params(body(description)?)
     }
 }
