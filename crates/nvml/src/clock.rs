@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 
 use crate::api::api;
 use crate::pointers::{Out, write_list};
-use crate::state::{Handle, device};
+use crate::state::{Handle, device, same_for_all};
 use crate::status::Status;
 
 /// The clock of a domain in MHz: graphics and multiprocessors, memory.
@@ -51,8 +51,7 @@ api! { API:
     }
     /// The state of performance: the highest.
     nvmlDeviceGetPerformanceState nvmlDeviceGetPowerState (of: Handle, state: Out<c_uint>) {
-        device(of)?;
-        state.write(FASTEST)
+        same_for_all(of, state, FASTEST)
     }
     /// The states of performance that there are: the highest.
     nvmlDeviceGetSupportedPerformanceStates (of: Handle, states: Out<c_uint>, bytes: c_uint) {
@@ -75,17 +74,14 @@ api! { API:
     }
     /// Why clocks are lower than they could be: they are not.
     nvmlDeviceGetCurrentClocksThrottleReasons nvmlDeviceGetCurrentClocksEventReasons (of: Handle, reasons: Out<u64>) {
-        device(of)?;
-        reasons.write(0)
+        same_for_all(of, reasons, 0)
     }
     /// The reasons for lower clocks that there can be: none.
     nvmlDeviceGetSupportedClocksThrottleReasons nvmlDeviceGetSupportedClocksEventReasons (of: Handle, reasons: Out<u64>) {
-        device(of)?;
-        reasons.write(0)
+        same_for_all(of, reasons, 0)
     }
     /// How many fans there are: none.
     nvmlDeviceGetNumFans (of: Handle, count: Out<c_uint>) {
-        device(of)?;
-        count.write(0)
+        same_for_all(of, count, 0)
     }
 }

@@ -6,7 +6,7 @@ use devices::{uuid, uuid_text};
 
 use crate::api::api;
 use crate::pointers::{In, Out, Text, field, write_text};
-use crate::state::{Handle, device, devices, find, handle, number};
+use crate::state::{Handle, device, devices, find, handle, number, same_for_all};
 use crate::status::Status;
 
 /// The vendor's number on the bus. The device's, in the upper half, is 0, which no real one has.
@@ -128,6 +128,11 @@ fn has_parts(capability: u32) -> bool {
     matches!(capability, 80 | 90 | 100 | 103)
 }
 
+/// Lets go on only for a device that supports what the program asks for.
+fn only_if(is_supported: bool) -> Result<(), Status> {
+    if is_supported { Ok(()) } else { Err(Status::NOT_SUPPORTED) }
+}
+
 api! { API:
     /// How many devices there are, whatever `CUDA_VISIBLE_DEVICES` hides from CUDA.
     nvmlDeviceGetCount_v2 nvmlDeviceGetCount (count: Out<c_uint>) {
@@ -210,8 +215,7 @@ api! { API:
     }
     /// The kind of bus: PCIe.
     nvmlDeviceGetBusType (of: Handle, result: Out<c_uint>) {
-        device(of)?;
-        result.write(2)
+        same_for_all(of, result, 2)
     }
     /// The brand of the product.
     nvmlDeviceGetBrand (of: Handle, result: Out<c_uint>) {
@@ -245,77 +249,59 @@ api! { API:
     }
     /// Who may use the device: everybody.
     nvmlDeviceGetComputeMode (of: Handle, mode: Out<c_uint>) {
-        device(of)?;
-        mode.write(0)
+        same_for_all(of, mode, 0)
     }
     /// Whether the driver stays when nobody uses it: it is nowhere then.
     nvmlDeviceGetPersistenceMode (of: Handle, mode: Out<c_uint>) {
-        device(of)?;
-        mode.write(0)
+        same_for_all(of, mode, 0)
     }
     /// Whether a display is connected, or drawn to: none is.
     nvmlDeviceGetDisplayMode nvmlDeviceGetDisplayActive (of: Handle, result: Out<c_uint>) {
-        device(of)?;
-        result.write(0)
+        same_for_all(of, result, 0)
     }
     /// Whether the device is one of a virtual machine: no.
     nvmlDeviceGetVirtualizationMode (of: Handle, mode: Out<c_uint>) {
-        device(of)?;
-        mode.write(0)
+        same_for_all(of, mode, 0)
     }
     /// Whether memory corrects errors: that of data centres does, as `cuDeviceGetAttribute` tells it.
     nvmlDeviceGetEccMode (of: Handle, current: Out<c_uint>, pending: Out<c_uint>) {
-        if !device(of)?.chip.has_ecc() {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(device(of)?.chip.has_ecc())?;
         current.write(1)?;
         pending.write(1)
     }
     /// Whether memory corrects errors unless somebody changes that.
     nvmlDeviceGetDefaultEccMode (of: Handle, result: Out<c_uint>) {
-        if !device(of)?.chip.has_ecc() {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(device(of)?.chip.has_ecc())?;
         result.write(1)
     }
     /// How many errors of memory there have been: none.
     nvmlDeviceGetTotalEccErrors (of: Handle, _kind: c_uint, _counter: c_uint, count: Out<c_ulonglong>) {
-        if !device(of)?.chip.has_ecc() {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(device(of)?.chip.has_ecc())?;
         count.write(0)
     }
     /// How many errors there have been in a part of memory: none.
     nvmlDeviceGetMemoryErrorCounter (of: Handle, _kind: c_uint, _counter: c_uint, _part: c_uint, count: Out<c_ulonglong>) {
-        if !device(of)?.chip.has_ecc() {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(device(of)?.chip.has_ecc())?;
         count.write(0)
     }
     /// Whether the device is split into parts (MIG): those that could be are not.
     nvmlDeviceGetMigMode (of: Handle, current: Out<c_uint>, pending: Out<c_uint>) {
-        if !has_parts(device(of)?.chip.capability) {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(has_parts(device(of)?.chip.capability))?;
         current.write(0)?;
         pending.write(0)
     }
     /// Into how many parts the device may be split: it may not.
     nvmlDeviceGetMaxMigDeviceCount (of: Handle, count: Out<c_uint>) {
-        device(of)?;
-        count.write(0)
+        same_for_all(of, count, 0)
     }
     /// A part of a device: there is none.
     nvmlDeviceGetMigDeviceHandleByIndex (of: Handle, _index: c_uint, _part: Out<Handle>) {
-        if !has_parts(device(of)?.chip.capability) {
-            return Err(Status::NOT_SUPPORTED);
-        }
+        only_if(has_parts(device(of)?.chip.capability))?;
         Err(Status::NOT_FOUND)
     }
     /// Whether a handle is one of a part of a device: none is.
     nvmlDeviceIsMigDeviceHandle (of: Handle, result: Out<c_uint>) {
-        device(of)?;
-        result.write(0)
+        same_for_all(of, result, 0)
     }
 }
 

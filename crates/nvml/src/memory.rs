@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use crate::api::api;
 use crate::pointers::{Out, write_list};
-use crate::state::{Handle, device, number, processes};
+use crate::state::{Handle, device, number, processes, same_for_all};
 use crate::status::Status;
 
 /// `nvmlMemory_t`.
@@ -138,8 +138,7 @@ api! { API:
     }
     /// Who uses the encoder: nobody.
     nvmlDeviceGetEncoderSessions (of: Handle, count: Out<c_uint>, _places: *mut c_void) {
-        device(of)?;
-        count.write(0)
+        same_for_all(of, count, 0)
     }
     /// The processes of this `ptxvm exec` that have contexts, with their bytes of memory: the first form of the structure.
     nvmlDeviceGetComputeRunningProcesses (of: Handle, count: Out<c_uint>, places: Out<Process1>) {
@@ -152,8 +151,7 @@ api! { API:
     }
     /// Processes that draw, or that share a device by MPS: none.
     nvmlDeviceGetGraphicsRunningProcesses_v3 nvmlDeviceGetGraphicsRunningProcesses_v2 nvmlDeviceGetGraphicsRunningProcesses nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2 nvmlDeviceGetMPSComputeRunningProcesses (of: Handle, count: Out<c_uint>, _places: *mut c_void) {
-        device(of)?;
-        count.write(0)
+        same_for_all(of, count, 0)
     }
     /// The processes of a mode, with their bytes of memory.
     nvmlDeviceGetRunningProcessDetailList (of: Handle, result: Out<DetailList<'_>>) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use devices::{Devices, Process};
 
+use crate::pointers::Out;
 use crate::status::Status;
 use caller::log;
 
@@ -77,6 +78,15 @@ pub fn number(device: Handle) -> Result<u32, Status> {
 pub fn device(device: Handle) -> Result<&'static Devices, Status> {
     number(device)?;
     devices()
+}
+
+/// Tells what is the same for all devices.
+///
+/// # Errors
+/// If the library is not in use, this is no handle of it, or the pointer is null.
+pub fn same_for_all<T>(device: Handle, result: Out<'_, T>, value: T) -> Result<(), Status> {
+    number(device)?;
+    result.write(value)
 }
 
 /// The handle of the first device for which something holds.

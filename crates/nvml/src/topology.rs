@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use crate::api::api;
 use crate::pointers::{Out, write_list};
-use crate::state::{Handle, device, handle, number};
+use crate::state::{Handle, device, handle, number, same_for_all};
 use crate::status::Status;
 
 /// `NVML_TOPOLOGY_INTERNAL`: of a device and itself.
@@ -42,8 +42,7 @@ api! { API:
     }
     /// Whether a board has several devices: none has.
     nvmlDeviceGetMultiGpuBoard (of: Handle, result: Out<c_uint>) {
-        device(of)?;
-        result.write(0)
+        same_for_all(of, result, 0)
     }
     /// A number of the board: that of the device's bus, in bits 8 to 15.
     nvmlDeviceGetBoardId (of: Handle, id: Out<c_uint>) {
