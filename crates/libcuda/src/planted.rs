@@ -2,13 +2,12 @@
 //! become an error that stays, a counted fault, and a line on stderr.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_void};
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule, CUstream};
 use ptxvm::observe::AccessEvent;
 use ptxvm::{Launch, LaunchObserver};
 
@@ -64,55 +63,17 @@ const PTX: &CStr = c"
 }
 ";
 
-unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuCtxCreate_v2(result: *mut CUcontext, flags: c_uint, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: CUcontext) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
-    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: CUstream) -> u32;
-    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, stream: CUstream) -> u32;
-    fn cuModuleLoadData(result: *mut CUmodule, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut CUfunction, module: CUmodule, name: *const c_char) -> u32;
-    fn cuLaunchKernel(
-        function: CUfunction,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: CUstream,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
-    fn cuStreamCreate(result: *mut CUstream, flags: c_uint) -> u32;
-    fn cuStreamSynchronize(stream: CUstream) -> u32;
-    fn cuLaunchHostFunc(
-        stream: CUstream,
-        function: extern "C-unwind" fn(*mut c_void),
-        data: *mut c_void,
-    ) -> u32;
-    fn cuStreamAddCallback(
-        stream: CUstream,
-        function: extern "C-unwind" fn(CUstream, u32, *mut c_void),
-        data: *mut c_void,
-        flags: c_uint,
-    ) -> u32;
-    fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) -> u32;
-    fn cuStreamEndCapture(stream: CUstream, graph: *mut *mut c_void) -> u32;
-    fn cuGraphInstantiateWithFlags(result: *mut *mut c_void, graph: *mut c_void, flags: u64) -> u32;
-    fn cuGraphLaunch(exec: *mut c_void, stream: CUstream) -> u32;
-}
+#[path = "../tests/driver/functions.rs"]
+#[allow(dead_code, reason = "tests call the others")]
+mod functions;
+
+use functions::*;
 
 /// A context with a module, a stream and memory.
 struct Place {
-    context: CUcontext,
-    function: CUfunction,
-    stream: CUstream,
+    context: Handle,
+    function: Handle,
+    stream: Handle,
     memory: u64,
 }
 
@@ -145,7 +106,7 @@ extern "C-unwind" fn panicking_function(_: *mut c_void) {
     panic!("planted in a host function")
 }
 
-extern "C-unwind" fn panicking_callback(_: CUstream, _: u32, _: *mut c_void) {
+extern "C-unwind" fn panicking_callback(_: Handle, _: u32, _: *mut c_void) {
     panic!("planted in a callback")
 }
 
@@ -165,9 +126,13 @@ const DOORS: [Door; 8] = [
     // SAFETY: every pointer is valid for its call.
     ("fill", |place| unsafe { cuMemsetD32Async(place.memory, 1, 16, place.stream) }),
     // SAFETY: every pointer is valid for its call.
-    ("host function", |place| unsafe { cuLaunchHostFunc(place.stream, panicking_function, null_mut()) }),
+    ("host function", |place| unsafe {
+        cuLaunchHostFunc(place.stream, Some(panicking_function), null_mut())
+    }),
     // SAFETY: every pointer is valid for its call.
-    ("callback", |place| unsafe { cuStreamAddCallback(place.stream, panicking_callback, null_mut(), 0) }),
+    ("callback", |place| unsafe {
+        cuStreamAddCallback(place.stream, Some(panicking_callback), null_mut(), 0)
+    }),
     // SAFETY: every pointer is valid for its call.
     ("graph", |place| unsafe {
         let (mut graph, mut exec) = (null_mut(), null_mut());

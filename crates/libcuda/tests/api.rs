@@ -3,41 +3,12 @@
 mod driver;
 
 use std::ffi::{CStr, c_uint, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use driver::*;
 
-const INVALID_VALUE: u32 = 1;
-const INVALID_CONTEXT: u32 = 201;
 const INVALID_HANDLE: u32 = 400;
 const ILLEGAL_ADDRESS: u32 = 700;
-
-/// Calls a function; anything but success is told by its name.
-macro_rules! ok {
-    ($($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        let status = unsafe { $($call)* };
-        assert_eq!(status, 0, "{}: {}", stringify!($($call)*), name(status));
-    }};
-}
-
-/// Calls a function that has to fail so.
-macro_rules! fails {
-    ($status:expr, $($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call, or null.
-        let status = unsafe { $($call)* };
-        assert_eq!(name(status), name($status), "{}", stringify!($($call)*));
-    }};
-}
-
-fn name(status: u32) -> String {
-    let mut name = null();
-    // SAFETY: the driver gives out texts that stay.
-    unsafe {
-        cuGetErrorName(status, &raw mut name);
-        CStr::from_ptr(name).to_string_lossy().into_owned()
-    }
-}
 
 const PTX: &CStr = c"
 .version 7.0
@@ -72,23 +43,12 @@ const PTX: &CStr = c"
 
 /// The primary context, current in this thread, and the module.
 fn module() -> Handle {
-    let (mut context, mut module) = (null_mut(), null_mut());
-    ok!(cuInit(0));
-    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
-    ok!(cuCtxSetCurrent(context));
-    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
-    module
-}
-
-fn function(module: Handle, name: &CStr) -> Handle {
-    let mut function = null_mut();
-    ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
-    function
+    driver::start();
+    driver::load(PTX)
 }
 
 fn allocate(bytes: usize) -> u64 {
-    let mut address = 0;
-    ok!(cuMemAlloc_v2(&raw mut address, bytes));
+    let address = driver::allocate(bytes);
     ok!(cuMemsetD32_v2(address, 0, bytes / 4));
     // Other streams do not wait for the default one.
     ok!(cuStreamSynchronize(null_mut()));
@@ -103,18 +63,6 @@ fn add(function: Handle, stream: Handle, threads: u32, address: u64, value: u32)
     unsafe { cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, stream, params.as_mut_ptr(), null_mut()) }
 }
 
-fn read(address: u64) -> u32 {
-    let mut value = 0u32;
-    ok!(cuMemcpyDtoH_v2((&raw mut value).cast(), address, 4));
-    value
-}
-
-fn stream(flags: u32) -> Handle {
-    let mut stream = null_mut();
-    ok!(cuStreamCreate(&raw mut stream, flags));
-    stream
-}
-
 fn event() -> Handle {
     let mut event = null_mut();
     ok!(cuEventCreate(&raw mut event, 0));
@@ -127,12 +75,12 @@ fn kernels_variables_and_constants() {
     let data = allocate(8);
     let (mut address, mut bytes) = (0, 0);
     ok!(cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, c"factor".as_ptr()));
-    assert_eq!((bytes, read(address), read(address + 4)), (8, 3, 4));
+    assert_eq!((bytes, word(address), word(address + 4)), (8, 3, 4));
     ok!(cuMemsetD32_v2(address + 4, 77, 1));
     let mut params = [(&raw const data).cast_mut().cast::<c_void>()];
     let variables = function(module, c"variables");
     ok!(cuLaunchKernel(variables, 1, 1, 1, 1, 1, 1, 0, null_mut(), params.as_mut_ptr(), null_mut()));
-    assert_eq!((read(data), read(data + 4)), (5, 77));
+    assert_eq!((word(data), word(data + 4)), (5, 77));
     ok!(cuModuleGetGlobal_v2(&raw mut address, null_mut(), module, c"shared_with_host".as_ptr()));
     // SAFETY: managed memory has the same address here.
     assert_eq!(unsafe { std::ptr::with_exposed_provenance::<u32>(address as usize).read() }, 77);
@@ -144,10 +92,10 @@ fn kernels_variables_and_constants() {
     let mut extra = [pointer(1), buffer.as_mut_ptr().cast(), pointer(2), (&raw mut size).cast(), null_mut()];
     let add = function(module, c"add");
     ok!(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), extra.as_mut_ptr()));
-    assert_eq!(read(data), 14);
+    assert_eq!(word(data), 14);
     ok!(cuMemFree_v2(data));
     ok!(cuModuleUnload(module));
-    fails!(INVALID_HANDLE, cuModuleUnload(module));
+    ends!(INVALID_HANDLE, cuModuleUnload(module));
 }
 
 #[test]
@@ -174,22 +122,22 @@ fn bad_arguments_are_refused() {
         assert_eq!(launch(grid, block, shared), INVALID_VALUE, "{block:?} {shared}");
     }
     let mut function = null_mut();
-    fails!(500, cuModuleGetFunction(&raw mut function, module, c"nothing".as_ptr()));
-    fails!(INVALID_VALUE, cuMemFree_v2(data + 4));
-    fails!(INVALID_VALUE, cuMemcpyHtoD_v2(data + 4000, [0u8; 200].as_ptr().cast(), 200));
-    fails!(INVALID_VALUE, cuMemcpyDtoH_v2(null_mut(), data, 4));
-    fails!(INVALID_VALUE, cuMemcpyHtoD_v2(0, data.to_le_bytes().as_ptr().cast(), 4));
-    fails!(INVALID_VALUE, cuMemsetD32_v2(data + 2, 0, 1));
-    fails!(INVALID_HANDLE, cuStreamSynchronize(std::ptr::without_provenance_mut(0x1234)));
-    fails!(INVALID_VALUE, cuDeviceGetAttribute(null_mut(), 1, 0));
+    ends!(500, cuModuleGetFunction(&raw mut function, module, c"nothing".as_ptr()));
+    ends!(INVALID_VALUE, cuMemFree_v2(data + 4));
+    ends!(INVALID_VALUE, cuMemcpyHtoD_v2(data + 4000, [0u8; 200].as_ptr().cast(), 200));
+    ends!(INVALID_VALUE, cuMemcpyDtoH_v2(null_mut(), data, 4));
+    ends!(INVALID_VALUE, cuMemcpyHtoD_v2(0, data.to_le_bytes().as_ptr().cast(), 4));
+    ends!(INVALID_VALUE, cuMemsetD32_v2(data + 2, 0, 1));
+    ends!(INVALID_HANDLE, cuStreamSynchronize(std::ptr::without_provenance_mut(0x1234)));
+    ends!(INVALID_VALUE, cuDeviceGetAttribute(null_mut(), 1, 0));
     let (mut value, mut module) = (0, null_mut());
-    fails!(101, cuDeviceGetAttribute(&raw mut value, 1, 7));
+    ends!(101, cuDeviceGetAttribute(&raw mut value, 1, 7));
     // NVIDIA's runtime asks for all that there are.
     (1..=161).for_each(|attribute| ok!(cuDeviceGetAttribute(&raw mut value, attribute, 0)));
     for none in [0, 162, 1 << 31, c_uint::MAX] {
-        fails!(INVALID_VALUE, cuDeviceGetAttribute(&raw mut value, none, 0));
+        ends!(INVALID_VALUE, cuDeviceGetAttribute(&raw mut value, none, 0));
     }
-    fails!(
+    ends!(
         218,
         cuModuleLoadData(
             &raw mut module,
@@ -198,8 +146,8 @@ fn bad_arguments_are_refused() {
     );
     // A byte more than the 48 KiB that a kernel may declare.
     const TOO_MUCH: &CStr = c".version 7.0 .target sm_70 .entry k() { .shared .b8 much[49153]; ret; }";
-    fails!(218, cuModuleLoadData(&raw mut module, TOO_MUCH.as_ptr().cast()));
-    fails!(209, cuModuleLoadData(&raw mut module, c"\x7fELF and so on".as_ptr().cast()));
+    ends!(218, cuModuleLoadData(&raw mut module, TOO_MUCH.as_ptr().cast()));
+    ends!(209, cuModuleLoadData(&raw mut module, c"\x7fELF and so on".as_ptr().cast()));
     ok!(cuMemFree_v2(data));
 }
 
@@ -217,19 +165,19 @@ fn memory_of_all_kinds() {
     assert_eq!(seen(), 7);
     let mut own = vec![1u32; 1000];
     ok!(cuMemHostRegister_v2(own.as_mut_ptr().cast(), 4000, 0));
-    fails!(712, cuMemHostRegister_v2(own.as_mut_ptr().cast(), 4000, 0));
+    ends!(712, cuMemHostRegister_v2(own.as_mut_ptr().cast(), 4000, 0));
     assert_eq!(add(kernel, null_mut(), 1000, own.as_ptr().expose_provenance() as u64, 2), 0);
     ok!(cuCtxSynchronize());
     assert_eq!(own[999], 3);
     ok!(cuMemHostUnregister(own.as_mut_ptr().cast()));
-    fails!(713, cuMemHostUnregister(own.as_mut_ptr().cast()));
+    ends!(713, cuMemHostUnregister(own.as_mut_ptr().cast()));
     let (mut base, mut bytes) = (0, 0);
     ok!(cuMemGetAddressRange_v2(&raw mut base, &raw mut bytes, managed + 100));
     assert_eq!((base, bytes), (managed, 4096));
     // Rows of a pitched fill.
     let data = allocate(64);
     ok!(cuMemsetD2D8_v2(data, 16, 0xff, 4, 3));
-    assert_eq!([read(data), read(data + 4), read(data + 32), read(data + 48)], [u32::MAX, 0, u32::MAX, 0]);
+    assert_eq!([word(data), word(data + 4), word(data + 32), word(data + 48)], [u32::MAX, 0, u32::MAX, 0]);
     ok!(cuMemcpy(managed, data, 8));
     ok!(cuMemFree_v2(managed));
     ok!(cuMemFree_v2(data));
@@ -254,23 +202,23 @@ fn virtual_memory_is_mapped_piece_by_piece() {
     ok!(cuMemCreate(&raw mut second, PIECE, properties.as_ptr().cast(), 0));
     let middle = range + PIECE as u64;
     ok!(cuMemMap(range, PIECE, 0, first, 0));
-    fails!(INVALID_VALUE, cuMemMap(range, PIECE, 0, second, 0));
-    fails!(INVALID_VALUE, cuMemsetD32_v2(middle - 64, 1, 32));
+    ends!(INVALID_VALUE, cuMemMap(range, PIECE, 0, second, 0));
+    ends!(INVALID_VALUE, cuMemsetD32_v2(middle - 64, 1, 32));
     ok!(cuMemMap(middle, PIECE, 0, second, 0));
     ok!(cuMemsetD32_v2(middle - 64, 1, 32));
     assert_eq!(add(kernel, null_mut(), 32, middle - 64, 1), 0);
-    assert_eq!([read(middle - 64), read(middle + 60), read(middle + 64)], [2, 2, 0]);
-    fails!(INVALID_VALUE, cuMemAddressFree(range, 2 * PIECE));
+    assert_eq!([word(middle - 64), word(middle + 60), word(middle + 64)], [2, 2, 0]);
+    ends!(INVALID_VALUE, cuMemAddressFree(range, 2 * PIECE));
     ok!(cuMemUnmap(range, 2 * PIECE));
     ok!(cuMemMap(range, PIECE, 0, second, 0));
-    assert_eq!(read(range + 60), 2);
+    assert_eq!(word(range + 60), 2);
     ok!(cuMemUnmap(range, PIECE));
     ok!(cuMemAddressFree(range, 2 * PIECE));
     ok!(cuMemRelease(first));
     ok!(cuMemRelease(second));
 }
 
-unsafe extern "C" fn sleep(_: *mut c_void) {
+unsafe extern "C-unwind" fn sleep(_: *mut c_void) {
     std::thread::sleep(std::time::Duration::from_millis(30));
 }
 
@@ -286,7 +234,7 @@ fn streams_keep_the_order_that_they_promise() {
     assert_eq!(add(kernel, blocking, 100, data, 1), 0);
     ok!(cuEventRecord(end, blocking));
     // The default stream waits for the blocking one, so this copy sees what it did.
-    assert_eq!(read(data), 1);
+    assert_eq!(word(data), 1);
     let mut milliseconds = 0.0;
     ok!(cuEventSynchronize(end));
     ok!(cuEventElapsedTime(&raw mut milliseconds, start, end));
@@ -301,10 +249,10 @@ fn streams_keep_the_order_that_they_promise() {
     ok!(cuMemcpyHtoDAsync_v2(seen, (&raw const source).cast(), 4, free));
     source = 6;
     ok!(cuStreamSynchronize(free));
-    assert_eq!((read(seen), read(data), source), (5, 11, 6));
+    assert_eq!((word(seen), word(data), source), (5, 11, 6));
     ok!(cuStreamDestroy_v2(blocking));
     ok!(cuStreamDestroy_v2(free));
-    fails!(INVALID_HANDLE, cuStreamSynchronize(free));
+    ends!(INVALID_HANDLE, cuStreamSynchronize(free));
 }
 
 #[test]
@@ -327,28 +275,28 @@ fn a_captured_graph_does_it_again() {
     let (mut graph, mut exec, mut count) = (null_mut(), null_mut(), 0);
     ok!(cuStreamEndCapture(first, &raw mut graph));
     ok!(cuGraphGetNodes(graph, null_mut(), &raw mut count));
-    assert_eq!((count, read(data)), (4, 0));
+    assert_eq!((count, word(data)), (4, 0));
     // Launched by kernels, and giving memory back at each launch.
-    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut exec, graph, 4 | 1));
+    ends!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut exec, graph, 4 | 1));
     ok!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
     for _ in 0..3 {
         ok!(cuGraphLaunch(exec, second));
     }
     ok!(cuStreamSynchronize(second));
-    assert_eq!(read(data + 396), 33);
+    assert_eq!(word(data + 396), 33);
     // Work of another stream that nobody waits for.
     ok!(cuStreamBeginCapture_v2(first, 0));
     ok!(cuEventRecord(fork, first));
     ok!(cuStreamWaitEvent(second, fork, 0));
     assert_eq!(add(kernel, second, 100, data, 1), 0);
-    fails!(904, cuStreamEndCapture(first, &raw mut graph));
+    ends!(904, cuStreamEndCapture(first, &raw mut graph));
     // What cannot be recorded spoils it.
     ok!(cuStreamBeginCapture_v2(first, 0));
-    fails!(900, cuStreamSynchronize(first));
-    fails!(901, cuStreamEndCapture(first, &raw mut graph));
+    ends!(900, cuStreamSynchronize(first));
+    ends!(901, cuStreamEndCapture(first, &raw mut graph));
     ok!(cuGraphExecDestroy(exec));
-    fails!(INVALID_VALUE, cuGraphLaunch(exec, second));
-    fails!(INVALID_VALUE, cuGraphDestroy(graph));
+    ends!(INVALID_VALUE, cuGraphLaunch(exec, second));
+    ends!(INVALID_VALUE, cuGraphDestroy(graph));
 }
 
 #[test]
@@ -399,7 +347,7 @@ fn modules_are_linked() {
     let mut params = [(&raw const data).cast_mut().cast::<c_void>()];
     let kernel = function(module, c"use");
     ok!(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, null_mut(), params.as_mut_ptr(), null_mut()));
-    assert_eq!(read(data), 42);
+    assert_eq!(word(data), 42);
 }
 
 #[test]
@@ -412,14 +360,14 @@ fn a_fault_breaks_its_context_only() {
     let kernel = function(module, c"add");
     let data = allocate(400);
     assert_eq!(add(kernel, null_mut(), 101, data, 1), 0);
-    fails!(ILLEGAL_ADDRESS, cuCtxSynchronize());
-    fails!(ILLEGAL_ADDRESS, cuMemFree_v2(data));
+    ends!(ILLEGAL_ADDRESS, cuCtxSynchronize());
+    ends!(ILLEGAL_ADDRESS, cuMemFree_v2(data));
     assert_eq!(add(kernel, null_mut(), 1, data, 1), ILLEGAL_ADDRESS);
     ok!(cuCtxDestroy_v2(context));
     // The one below it is the current one again, and works.
     let data = allocate(400);
     assert_eq!(add(function(others, c"add"), null_mut(), 100, data, 1), 0);
-    assert_eq!(read(data), 1);
+    assert_eq!(word(data), 1);
     // A thread of its own has no context.
     let status = std::thread::spawn(move || {
         let mut address = 0;
@@ -438,8 +386,8 @@ fn memory_that_was_given_back_is_noticed() {
     ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
     let data = allocate(400);
     ok!(cuMemFree_v2(data));
-    fails!(INVALID_VALUE, cuMemFree_v2(data));
+    ends!(INVALID_VALUE, cuMemFree_v2(data));
     assert_eq!(add(function(module, c"add"), null_mut(), 1, data, 1), 0);
-    fails!(ILLEGAL_ADDRESS, cuCtxSynchronize());
+    ends!(ILLEGAL_ADDRESS, cuCtxSynchronize());
     ok!(cuCtxDestroy_v2(context));
 }

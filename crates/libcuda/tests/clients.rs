@@ -7,17 +7,6 @@ use std::ptr::null_mut;
 
 use driver::*;
 
-const INVALID_VALUE: u32 = 1;
-const INVALID_CONTEXT: u32 = 201;
-
-/// Calls a function that must succeed.
-macro_rules! ok {
-    ($($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        assert_eq!(unsafe { $($call)* }, 0, stringify!($($call)*));
-    }};
-}
-
 /// A kernel that has some values at a time.
 const PTX: &CStr = c"
 .version 8.0
@@ -61,15 +50,13 @@ fn what_belongs_to_a_context_can_be_given_back_without_a_current_one() {
     ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
     ok!(cuCtxSetCurrent(null_mut()));
     // What is nobody's cannot.
-    // SAFETY: it is only looked up.
-    assert_eq!(unsafe { cuMemFree_v2(data + (1 << 40)) }, INVALID_CONTEXT);
+    ends!(INVALID_CONTEXT, cuMemFree_v2(data + (1 << 40)));
     ok!(cuMemFree_v2(data));
     ok!(cuMemFreeHost(host));
     ok!(cuMemHostUnregister(pointer));
     ok!(cuModuleUnload(module));
     start();
-    // SAFETY: it is only looked up.
-    assert_eq!(unsafe { cuMemFree_v2(data) }, INVALID_VALUE);
+    ends!(INVALID_VALUE, cuMemFree_v2(data));
 }
 
 /// Dr.Jit records events and launches in streams of its own while no context is current.
@@ -97,7 +84,7 @@ fn a_stream_of_ones_own_needs_no_current_context() {
     ok!(cuEventCreate(&raw mut event, 0));
     ok!(cuCtxSetCurrent(null_mut()));
 
-    unsafe extern "C" fn set(place: *mut c_void) {
+    unsafe extern "C-unwind" fn set(place: *mut c_void) {
         // SAFETY: the test passes a number.
         unsafe { place.cast::<u32>().write(7) };
     }
@@ -121,24 +108,19 @@ fn a_stream_of_ones_own_needs_no_current_context() {
     ok!(cuMemAllocAsync(&raw mut more, 64, stream));
     ok!(cuMemFreeAsync(more, stream));
     // A default stream is one of the current context.
-    // SAFETY: the pointers are good for the call.
-    unsafe {
-        assert_eq!(cuStreamSynchronize(null_mut()), INVALID_CONTEXT);
-        assert_eq!(cuEventRecord(event, null_mut()), INVALID_CONTEXT);
-        assert_eq!(cuMemsetD8Async(data, 1, 64, null_mut()), INVALID_CONTEXT);
-    }
+    ends!(INVALID_CONTEXT, cuStreamSynchronize(null_mut()));
+    ends!(INVALID_CONTEXT, cuEventRecord(event, null_mut()));
+    ends!(INVALID_CONTEXT, cuMemsetD8Async(data, 1, 64, null_mut()));
 }
 
 /// A host function sees no context. Whoever waits for the stream may be the one that calls it, and has its contexts afterwards.
 #[test]
 fn a_host_function_takes_no_context_away() {
-    unsafe extern "C" fn look(place: *mut c_void) {
+    unsafe extern "C-unwind" fn look(place: *mut c_void) {
         // SAFETY: the test passes a handle.
         unsafe { assert_eq!(cuCtxGetCurrent(place.cast()), 0) };
     }
-    let context = start();
-    let mut stream = null_mut();
-    ok!(cuStreamCreate(&raw mut stream, 1));
+    let (context, stream) = (start(), stream(1));
     for _ in 0..200 {
         let mut seen = context;
         ok!(cuCtxPushCurrent_v2(context));
@@ -156,9 +138,8 @@ fn a_host_function_takes_no_context_away() {
 
 fn registers(module: Handle) -> c_int {
     const NUM_REGS: c_uint = 4;
-    let (mut function, mut count) = (null_mut(), 0);
-    ok!(cuModuleGetFunction(&raw mut function, module, c"sum".as_ptr()));
-    ok!(cuFuncGetAttribute(&raw mut count, NUM_REGS, function));
+    let mut count = 0;
+    ok!(cuFuncGetAttribute(&raw mut count, NUM_REGS, function(module, c"sum")));
     count
 }
 
@@ -201,9 +182,7 @@ fn a_lenient_driver_takes_what_ptxas_rejects() {
         { .reg .b64 %a; .reg .f64 %x; ld.param.u64 %a, [p]; ld.global.f64 %x, [%a]; sin.approx.f64 %x, %x; st.global.f64 [%a], %x; ret; }";
     let mut module = null_mut();
     start();
-    // SAFETY: the text ends in a zero.
-    let status = unsafe { cuModuleLoadData(&raw mut module, text.as_ptr().cast()) };
-    assert_eq!(status, if lenient { 0 } else { INVALID_PTX });
+    ends!(if lenient { 0 } else { INVALID_PTX }, cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
     if !lenient {
         // The environment is read once: another process does the same.
         let mut same = std::process::Command::new(std::env::current_exe().unwrap());
@@ -217,8 +196,7 @@ fn a_lenient_driver_takes_what_ptxas_rejects() {
 fn the_host_reaches_device_memory_where_it_wants_to() {
     let has_access = std::env::var_os("PTXVM_HOST_ACCESS").is_some();
     start();
-    let (mut address, mut word) = (0u64, 0u32);
-    ok!(cuMemAlloc_v2(&raw mut address, 64));
+    let address = allocate(64);
     ok!(cuMemsetD32_v2(address, 7, 16));
     ok!(cuCtxSynchronize());
     let mut kind = 0u32;
@@ -239,8 +217,7 @@ fn the_host_reaches_device_memory_where_it_wants_to() {
         assert_eq!(*host.add(15), 7);
         *host = 9;
     }
-    ok!(cuMemcpyDtoH_v2((&raw mut word).cast(), address, 4));
-    assert_eq!(word, 9);
+    assert_eq!(word(address), 9);
     ok!(cuMemFree_v2(address));
 }
 
@@ -269,12 +246,7 @@ fn read_behind_a_variable() {
         ld.param.u64 %p, [out]; st.global.b32 [%p], %v; ret;\n}\n";
     let is_padded = std::env::var("PTXVM_PAD_VARIABLES").unwrap() == "1";
     start();
-    let (mut module, mut address) = (null_mut(), 0u64);
-    // SAFETY: the text is zero-terminated.
-    let loaded = unsafe { cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
-    assert_eq!(loaded, 0);
-    let kernel = function(module, c"k");
-    ok!(cuMemAlloc_v2(&raw mut address, 4));
+    let (kernel, address) = (function(load(PTX), c"k"), allocate(4));
     let read = |mut offset: u32| {
         let (mut out, mut word) = (address, 0u32);
         let mut arguments = [(&raw mut out).cast::<c_void>(), (&raw mut offset).cast()];

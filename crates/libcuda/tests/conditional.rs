@@ -9,25 +9,7 @@ use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS};
 
 use driver::*;
 
-const INVALID_VALUE: u32 = 1;
-const NOT_SUPPORTED: u32 = 801;
 const NOT_FOUND: u32 = 500;
-
-/// Calls a function that must succeed.
-macro_rules! ok {
-    ($($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        assert_eq!(unsafe { $($call)* }, 0, stringify!($($call)*));
-    }};
-}
-
-/// Calls a function that has to fail so.
-macro_rules! fails {
-    ($status:expr, $($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call, or null.
-        assert_eq!(unsafe { $($call)* }, $status, stringify!($($call)*));
-    }};
-}
 
 /// `set` sets a condition to a number in memory, `count` counts one more there and sets the condition to what is missing to ten.
 const PTX: &std::ffi::CStr = c"
@@ -67,16 +49,9 @@ fn graph() -> Handle {
 }
 
 fn numbers(count: usize) -> u64 {
-    let mut data = 0;
-    ok!(cuMemAlloc_v2(&raw mut data, 4 * count));
+    let data = allocate(4 * count);
     ok!(cuMemsetD32_v2(data, 0, count));
     data
-}
-
-fn value(address: u64) -> u32 {
-    let mut value = 0u32;
-    ok!(cuMemcpyDtoH_v2((&raw mut value).cast(), address, 4));
-    value
 }
 
 /// Does something with what a node of a kernel of one thread with two parameters of 64 bits is told.
@@ -113,8 +88,7 @@ fn add_conditional(graph: Handle, behind: &[Handle], condition: u64, test: u64, 
 
 /// Lets a graph set a number.
 fn fill_with(graph: Handle, address: u64, value: u32) {
-    let mut stream = null_mut();
-    ok!(cuStreamCreate(&raw mut stream, 1));
+    let stream = stream(1);
     ok!(cuStreamBeginCaptureToGraph(stream, graph, null(), null(), 0, 0));
     ok!(cuMemsetD32Async(address, value, 1, stream));
     ok!(cuStreamEndCapture(stream, null_mut()));
@@ -150,12 +124,12 @@ fn a_kernel_decides_between_two_graphs() {
     for (given, expected) in [(1, 111), (0, 222), (7, 111)] {
         ok!(cuMemsetD32_v2(data, given, 1));
         run(exec);
-        assert_eq!(value(data + 4), expected);
+        assert_eq!(word(data + 4), expected);
     }
     ok!(cuGraphExecDestroy(exec));
     ok!(cuGraphDestroy(graph));
     // Its graphs went with it.
-    fails!(INVALID_VALUE, cuGraphDestroy(graphs[0]));
+    ends!(INVALID_VALUE, cuGraphDestroy(graphs[0]));
 }
 
 #[test]
@@ -167,11 +141,11 @@ fn a_graph_runs_as_long_as_its_kernels_say() {
     add_kernel(graphs[0], function(c"count"), &[], [data, condition]);
     let exec = instantiate(graph);
     run(exec);
-    assert_eq!(value(data), 10);
+    assert_eq!(word(data), 10);
     // A launch begins with the default again: once more, and ten minus eleven is not zero.
     ok!(cuMemsetD32_v2(data, 4, 1));
     run(exec);
-    assert_eq!(value(data), 10);
+    assert_eq!(word(data), 10);
 }
 
 /// XLA changes kernels within conditional nodes and child graphs of instantiated graphs.
@@ -186,19 +160,19 @@ fn kernels_within_other_nodes_can_be_changed() {
     let (_, inner) = add_child(graph, child);
     let exec = instantiate(graph);
     run(exec);
-    assert_eq!([0, 4, 8].map(|offset| value(data + offset)), [10, 1, 0]);
+    assert_eq!([0, 4, 8].map(|offset| word(data + offset)), [10, 1, 0]);
     for node in [body, inner] {
         with_kernel(function(c"count"), [data + 8, condition], |kernel| {
             ok!(cuGraphExecKernelNodeSetParams_v2(exec, node, kernel));
         });
     }
     run(exec);
-    assert_eq!([0, 4].map(|offset| value(data + offset)), [10, 1]);
-    assert!(value(data + 8) >= 10);
+    assert_eq!([0, 4].map(|offset| word(data + offset)), [10, 1]);
+    assert!(word(data + 8) >= 10);
     // A node of another graph is none of it.
     let other = add_kernel(self::graph(), function(c"count"), &[], [data, condition]);
     with_kernel(function(c"count"), [data, condition], |kernel| {
-        fails!(INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, other, kernel));
+        ends!(INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, other, kernel));
     });
 }
 
@@ -223,18 +197,18 @@ fn a_graph_that_moves_into_another_keeps_its_nodes() {
     assert_eq!(add_node_of(body, child, 1), 0);
     // It is its owner's from now on.
     assert_eq!([0, 1, 2].map(|ownership| add_node_of(whole, child, ownership)), [INVALID_VALUE; 3]);
-    fails!(INVALID_VALUE, cuGraphDestroy(child));
+    ends!(INVALID_VALUE, cuGraphDestroy(child));
     let (mut none, mut count) = (null_mut(), 0);
-    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut none, child, 0));
+    ends!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut none, child, 0));
     let exec = instantiate(whole);
     run(exec);
     with_kernel(function(c"count"), [data + 4, condition], |kernel| {
         ok!(cuGraphExecKernelNodeSetParams_v2(exec, inner, kernel));
     });
     run(exec);
-    assert_eq!([0, 4].map(|offset| value(data + offset)), [1, 1]);
+    assert_eq!([0, 4].map(|offset| word(data + offset)), [1, 1]);
     ok!(cuGraphDestroy(whole));
-    fails!(INVALID_VALUE, cuGraphGetNodes(child, null_mut(), &raw mut count));
+    ends!(INVALID_VALUE, cuGraphGetNodes(child, null_mut(), &raw mut count));
 }
 
 /// Adds a graph as a node. Returns the node, and the first of its own copy of the graph.
@@ -259,7 +233,7 @@ fn copies_of_a_graph_are_changed_one_by_one() {
     let seen = |exec: Handle| {
         ok!(cuMemsetD32_v2(data, 0, 4));
         run(exec);
-        [0, 4, 8, 12].map(|offset| value(data + offset))
+        [0, 4, 8, 12].map(|offset| word(data + offset))
     };
     add_kernel(child, function(c"count"), &[], [data, condition]);
     let ((_, first), (node, second)) = (add_child(whole, child), add_child(whole, child));
@@ -283,7 +257,7 @@ fn copies_of_a_graph_are_changed_one_by_one() {
     assert_eq!(seen(exec), [2, 0, 0, 0]);
     // Not by a graph of another shape.
     add_kernel(child, function(c"count"), &[], [data, condition]);
-    fails!(INVALID_VALUE, cuGraphExecChildGraphNodeSetParams(exec, node, child));
+    ends!(INVALID_VALUE, cuGraphExecChildGraphNodeSetParams(exec, node, child));
 }
 
 #[test]
@@ -301,7 +275,7 @@ fn a_switch_takes_the_graph_of_its_number_or_none() {
         ok!(cuMemsetD32_v2(data, given, 1));
         ok!(cuMemsetD32_v2(data + 4, 99, 1));
         run(exec);
-        assert_eq!(value(data + 4), expected);
+        assert_eq!(word(data + 4), expected);
     }
 }
 
@@ -315,16 +289,16 @@ fn conditions_nest() {
     let inner_graph = add_conditional(outer_graph, &[kernel], inner, IF, 1)[0];
     add_kernel(inner_graph, function(c"count"), &[], [data + 4, inner]);
     run(instantiate(graph));
-    assert_eq!((value(data), value(data + 4)), (10, 10));
+    assert_eq!((word(data), word(data + 4)), (10, 10));
 }
 
 #[test]
 fn bad_conditional_nodes_are_refused() {
     start();
     let (graph, mut handle) = (graph(), 0);
-    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, null_mut(), null_mut(), 0, 0));
-    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(null_mut(), graph, null_mut(), 0, 0));
-    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, graph, null_mut(), 0, 2));
+    ends!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, null_mut(), null_mut(), 0, 0));
+    ends!(INVALID_VALUE, cuGraphConditionalHandleCreate(null_mut(), graph, null_mut(), 0, 0));
+    ends!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, graph, null_mut(), 0, 2));
     let condition = condition(graph, 0, 1);
     let mut node = null_mut();
     for (handle, test, count) in [
@@ -338,11 +312,11 @@ fn bad_conditional_nodes_are_refused() {
         let mut params = [0u64; 32];
         params[0] = 13;
         (params[2], params[3]) = (handle, test | count << 32);
-        fails!(INVALID_VALUE, cuGraphAddNode_v2(&raw mut node, graph, null(), null(), 0, &raw mut params));
+        ends!(INVALID_VALUE, cuGraphAddNode_v2(&raw mut node, graph, null(), null(), 0, &raw mut params));
     }
     add_conditional(graph, &[], condition, IF, 1);
     let mut copy = null_mut();
-    fails!(NOT_SUPPORTED, cuGraphClone(&raw mut copy, graph));
+    ends!(NOT_SUPPORTED, cuGraphClone(&raw mut copy, graph));
 }
 
 /// Adds memory to a graph, and returns its node and address.
@@ -366,7 +340,7 @@ fn memory_of_a_graph_is_there_again_at_each_launch() {
     let exec = instantiate(graph);
     for _ in 0..3 {
         run(exec);
-        assert_eq!(value(address), 1);
+        assert_eq!(word(address), 1);
         // Given back outside of the graph.
         ok!(cuMemFreeAsync(address, null_mut()));
         ok!(cuCtxSynchronize());
@@ -379,14 +353,13 @@ fn memory_of_a_graph_is_there_again_at_each_launch() {
     run(exec);
     run(exec);
     let mut base = 0;
-    fails!(NOT_FOUND, cuMemGetAddressRange_v2(&raw mut base, null_mut(), address));
+    ends!(NOT_FOUND, cuMemGetAddressRange_v2(&raw mut base, null_mut(), address));
 }
 
 #[test]
 fn memory_of_a_captured_graph_is_used_before_it_is_there() {
     start();
-    let (mut stream, mut graph, result) = (null_mut(), null_mut(), numbers(1));
-    ok!(cuStreamCreate(&raw mut stream, 1));
+    let (stream, mut graph, result) = (stream(1), null_mut(), numbers(1));
     ok!(cuStreamBeginCapture_v2(stream, 0));
     let mut address = 0;
     ok!(cuMemAllocAsync(&raw mut address, 4, stream));
@@ -398,6 +371,6 @@ fn memory_of_a_captured_graph_is_used_before_it_is_there() {
     for _ in 0..2 {
         ok!(cuMemsetD32_v2(result, 0, 1));
         run(exec);
-        assert_eq!(value(result), 77);
+        assert_eq!(word(result), 77);
     }
 }

@@ -42,24 +42,7 @@ unsafe extern "C" {
 #[repr(C)]
 struct IpcHandle(Bytes);
 
-/// Calls a function, whose status has to be 0.
-macro_rules! ok {
-    ($($call:tt)*) => { ends!(0, $($call)*) };
-}
-
-/// Calls a function that has to end with this status.
-macro_rules! ends {
-    ($status:expr, $($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        let status = unsafe { $($call)* };
-        assert_eq!(status, $status, "{}", stringify!($($call)*));
-    }};
-}
-
-const INVALID_VALUE: u32 = 1;
-const INVALID_CONTEXT: u32 = 201;
 const MAP_FAILED: u32 = 205;
-const NOT_READY: u32 = 600;
 /// Interprocess, without timing.
 const EVENT: c_uint = 6;
 const BYTES: usize = 1_000_000;
@@ -93,12 +76,6 @@ fn handle(text: &str) -> IpcHandle {
     IpcHandle(bytes)
 }
 
-fn allocate() -> u64 {
-    let mut address = 0;
-    ok!(cuMemAlloc_v2(&raw mut address, BYTES));
-    address
-}
-
 fn handle_of(address: u64) -> IpcHandle {
     let mut handle = IpcHandle([0; 64]);
     ok!(cuIpcGetMemHandle(&raw mut handle, address));
@@ -109,13 +86,6 @@ fn open(handle: IpcHandle) -> u64 {
     let mut address = 0;
     ok!(cuIpcOpenMemHandle_v2(&raw mut address, handle, 1));
     address
-}
-
-/// The value of a word.
-fn word(address: u64) -> u32 {
-    let mut value = 0u32;
-    ok!(cuMemcpyDtoH_v2((&raw mut value).cast(), address, 4));
-    value
 }
 
 fn shared_event() -> (Handle, IpcHandle) {
@@ -133,7 +103,7 @@ fn open_event(handle: IpcHandle) -> Handle {
 
 /// Keeps the default stream busy until the memory behind the argument is 1.
 fn keep_busy(until: &'static std::sync::atomic::AtomicBool) {
-    unsafe extern "C" fn wait(until: *mut c_void) {
+    unsafe extern "C-unwind" fn wait(until: *mut c_void) {
         // SAFETY: it is what `keep_busy` passes.
         let until = unsafe { &*until.cast::<std::sync::atomic::AtomicBool>() };
         while !until.load(std::sync::atomic::Ordering::Acquire) {
@@ -197,7 +167,7 @@ static GO: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(fa
 #[test]
 fn one_process_uses_what_another_has_allocated() {
     driver::start();
-    let address = allocate();
+    let address = allocate(BYTES);
     ok!(cuMemsetD32_v2(address, 7, BYTES / 4));
     // An address within it is as good as the first.
     let memory = handle_of(address + 400);
@@ -314,7 +284,7 @@ fn what_a_killed_process_has_shared_is_kept_by_who_has_it() {
 #[ignore = "a program that a test runs"]
 fn share_and_hang() {
     driver::start();
-    let (first, second) = (allocate(), allocate());
+    let (first, second) = (allocate(BYTES), allocate(BYTES));
     ok!(cuMemsetD32_v2(first, 5, 4));
     let (event, shared) = shared_event();
     keep_busy(&GO);
@@ -332,7 +302,7 @@ fn share_and_hang() {
 #[test]
 fn what_is_no_handle_of_another_process_is_refused() {
     driver::start();
-    let (mut address, mut event) = (allocate(), null_mut());
+    let (mut address, mut event) = (allocate(BYTES), null_mut());
     let own = handle_of(address);
     ends!(INVALID_CONTEXT, cuIpcOpenMemHandle_v2(&raw mut address, own, 1));
     ends!(INVALID_VALUE, cuIpcOpenMemHandle_v2(&raw mut address, own, 2));
@@ -359,8 +329,8 @@ fn memory_of_a_pool_is_shared_by_its_descriptor() {
     let mut handle = IpcHandle([0; 64]);
     ok!(cuMemPoolExportPointer(&raw mut handle, address));
     ok!(cuMemPoolExportToShareableHandle((&raw mut descriptor).cast(), pool, 1, 0));
-    // SAFETY: the calls take numbers alone.
-    ends!(0, libc::fcntl(descriptor, libc::F_SETFD, 0));
+    // SAFETY: the call takes numbers alone.
+    assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
     Other::start("use_memory_of_a_pool", &format!("{descriptor} {}", text(handle))).ends_well();
     assert_eq!(word(address), 4);
     // Memory of a pool that is not shared is not either.
@@ -414,8 +384,8 @@ fn physical_memory_is_shared_by_a_descriptor() {
     ok!(cuMemsetD32_v2(address, 3, 1));
     ok!(cuCtxSynchronize());
     ok!(cuMemExportToShareableHandle(&raw mut descriptor, memory, 1, 0));
-    // SAFETY: the calls take numbers alone.
-    ends!(0, libc::fcntl(descriptor, libc::F_SETFD, 0));
+    // SAFETY: the call takes numbers alone.
+    assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
     Other::start("use_physical_memory", &descriptor.to_string()).ends_well();
     assert_eq!(word(address), 4);
     ends!(801, cuMemExportToShareableHandle(&raw mut descriptor, memory, 8, 0));

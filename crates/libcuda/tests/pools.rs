@@ -7,13 +7,6 @@ use std::ptr::null_mut;
 
 use driver::*;
 
-macro_rules! ok {
-    ($($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        assert_eq!(unsafe { $($call)* }, 0, stringify!($($call)*));
-    }};
-}
-
 const RELEASE_THRESHOLD: c_uint = 4;
 const RESERVED_HIGH: c_uint = 6;
 const USED_HIGH: c_uint = 8;
@@ -41,12 +34,11 @@ fn free_memory() -> u64 {
 #[test]
 fn pools_keep_what_was_given_back_until_they_are_told_or_waited_for() {
     driver::start();
-    let (mut pool, mut stream) = (null_mut(), null_mut());
+    let (mut pool, stream) = (null_mut(), stream(1));
     // Memory that stays on the device (`CU_MEM_ALLOCATION_TYPE_PINNED`), of device 0 (`CU_MEM_LOCATION_TYPE_DEVICE`).
     let mut properties = [0; 32];
     (properties[0], properties[2]) = (1, 1);
     ok!(cuMemPoolCreate(&raw mut pool, &raw const properties));
-    ok!(cuStreamCreate(&raw mut stream, 1));
     let give_back = |address| {
         ok!(cuMemFreeAsync(address, stream));
         // To ask is not to wait.

@@ -47,39 +47,27 @@ impl Kernels {
     }
 }
 
-fn stream(flags: u32) -> Handle {
-    let mut stream = null_mut();
-    // SAFETY: a pointer of this function.
-    unsafe { assert_eq!(cuStreamCreate(&raw mut stream, flags), 0) };
-    stream
-}
-
 fn allocate(stream: Handle) -> u64 {
     let mut address = 0;
-    // SAFETY: a pointer of this function.
-    unsafe { assert_eq!(cuMemAllocAsync(&raw mut address, BYTES, stream), 0) };
+    ok!(cuMemAllocAsync(&raw mut address, BYTES, stream));
     address
 }
 
 /// An event that a stream records.
 fn record(stream: Handle) -> Handle {
     let mut event = null_mut();
-    // SAFETY: a pointer of this function.
-    unsafe {
-        assert_eq!(cuEventCreate(&raw mut event, 2), 0);
-        assert_eq!(cuEventRecord(event, stream), 0);
-    }
+    ok!(cuEventCreate(&raw mut event, 2));
+    ok!(cuEventRecord(event, stream));
     event
 }
 
 /// One stream waits for what another one has been asked for.
 fn wait_for(waits: Handle, other: Handle) {
-    // SAFETY: handles of this program.
-    unsafe { assert_eq!(cuStreamWaitEvent(waits, record(other), 0), 0) };
+    ok!(cuStreamWaitEvent(waits, record(other), 0));
 }
 
 /// Waits until `flag` is set.
-unsafe extern "C" fn hold(flag: *mut c_void) {
+unsafe extern "C-unwind" fn hold(flag: *mut c_void) {
     // SAFETY: what the callers pass.
     let flag = unsafe { &*flag.cast::<AtomicBool>() };
     while !flag.load(Ordering::Acquire) {
@@ -88,7 +76,7 @@ unsafe extern "C" fn hold(flag: *mut c_void) {
 }
 
 /// Sets `flag`.
-unsafe extern "C" fn set(flag: *mut c_void) {
+unsafe extern "C-unwind" fn set(flag: *mut c_void) {
     // SAFETY: what the callers pass.
     unsafe { &*flag.cast::<AtomicBool>() }.store(true, Ordering::Release);
 }

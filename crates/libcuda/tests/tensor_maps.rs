@@ -7,9 +7,6 @@ use std::ptr::{null, null_mut};
 
 use driver::*;
 
-const INVALID_VALUE: u32 = 1;
-const NOT_SUPPORTED: u32 = 801;
-
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Map([u64; 16]);

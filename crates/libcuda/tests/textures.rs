@@ -53,14 +53,6 @@ const PTX: &CStr = c"
 }
 ";
 
-macro_rules! ok {
-    ($($call:tt)*) => {{
-        // SAFETY: the pointers are good for the call.
-        let status = unsafe { $($call)* };
-        assert_eq!(status, 0, "{}", stringify!($($call)*));
-    }};
-}
-
 fn module() -> Handle {
     driver::start();
     driver::load(PTX)
@@ -78,12 +70,6 @@ fn words<T: Copy + Default, const N: usize>(address: u64) -> [T; N] {
     let mut values = [T::default(); N];
     ok!(cuMemcpyDtoH_v2(values.as_mut_ptr().cast(), address, size_of_val(&values)));
     values
-}
-
-fn out() -> u64 {
-    let mut address = 0;
-    ok!(cuMemAlloc_v2(&raw mut address, 64));
-    address
 }
 
 /// An array of 4 x 3 with these elements.
@@ -113,8 +99,7 @@ fn fill(array: CUarray, elements: &[u32; 12]) {
     // A row too many.
     // SAFETY: as above.
     unsafe { (*at).dstY = 1 };
-    // SAFETY: as above.
-    assert_eq!(unsafe { cuMemcpy2D_v2(at) }, 1);
+    ends!(INVALID_VALUE, cuMemcpy2D_v2(at));
 }
 
 fn of_array(array: CUarray) -> CUDA_RESOURCE_DESC {
@@ -134,7 +119,7 @@ fn a_texture_object_filters_and_clamps() {
     let mut description: CUDA_TEXTURE_DESC = unsafe { zeroed() };
     description.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
     description.filterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
-    let (resource, out, mut texture) = (of_array(array), out(), 0);
+    let (resource, out, mut texture) = (of_array(array), allocate(64), 0);
     ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, std::ptr::null()));
     launch(module, c"fetch", 5, texture, out);
     // Between rows 0 and 1, and columns: x = 1 lies between the centres 0.5 and 1.5.
@@ -148,13 +133,11 @@ fn a_texture_reference_is_bound_to_an_array() {
     let module = module();
     let array = plane(CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32, &std::array::from_fn(|i| 100 + i as u32));
     let mut reference = null_mut();
-    // SAFETY: there is a place for the handle.
-    let missing = unsafe { cuModuleGetTexRef(&raw mut reference, module, c"nothing".as_ptr()) };
-    assert_eq!(missing, 500);
+    ends!(500, cuModuleGetTexRef(&raw mut reference, module, c"nothing".as_ptr()));
     ok!(cuModuleGetTexRef(&raw mut reference, module, c"reference".as_ptr()));
     ok!(cuTexRefSetFlags(reference, 1));
     ok!(cuTexRefSetArray(reference, array, 1));
-    let out = out();
+    let out = allocate(64);
     launch(module, c"by_reference", 4, 0, out);
     assert_eq!(words::<u32, 4>(out), [108, 109, 110, 111]);
 }
@@ -191,7 +174,7 @@ fn a_view_reads_texels_in_another_format_of_their_size() {
     let module = module();
     let elements = std::array::from_fn(|i| 0x4080_0000 + i as u32);
     let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &elements);
-    let (resource, out, mut texture) = (of_array(array), out(), 0);
+    let (resource, out, mut texture) = (of_array(array), allocate(64), 0);
     // SAFETY: zeros are point sampling and wrapping, and a view in no format.
     let (mut description, mut view) =
         unsafe { (zeroed::<CUDA_TEXTURE_DESC>(), zeroed::<CUDA_RESOURCE_VIEW_DESC>()) };
@@ -225,11 +208,8 @@ fn a_view_reads_texels_in_another_format_of_their_size() {
     ] {
         let mut other = view;
         change(&mut other);
-        // SAFETY: there is a place for the handle.
-        let got = unsafe {
-            cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const other)
-        };
-        assert_eq!(got, status);
+        let (resource, description, other) = (&raw const resource, &raw const description, &raw const other);
+        ends!(status, cuTexObjectCreate(&raw mut texture, resource, description, other));
     }
     ok!(cuArrayDestroy(array));
 }
@@ -262,7 +242,7 @@ fn a_view_reads_some_levels_of_a_mipmapped_array() {
     view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
     (view.firstMipmapLevel, view.lastMipmapLevel) = (1, 2);
     ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const view));
-    let out = out();
+    let out = allocate(64);
     launch(module, c"fetch", 4, texture, out);
     assert_eq!(words::<f32, 4>(out), [4.0, 5.0, 6.0, 7.0]);
     ok!(cuTexObjectDestroy(texture));

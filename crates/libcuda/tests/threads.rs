@@ -25,7 +25,6 @@ fn all_blocks_leave_their_numbers() {
     ret;
 }
 ";
-    const NOT_READY: u32 = 600;
     if std::env::var_os("NO_THREADS").is_some() {
         std::thread::Builder::new().spawn(|| ()).expect_err("the limit holds");
     }

@@ -1,4 +1,4 @@
-//! The driver's C functions that tests call, declared once.
+//! The driver's C functions that tests and examples call, declared once.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -96,7 +96,7 @@ unsafe extern "C" {
     pub fn cuInit(flags: c_uint) -> u32;
     pub fn cuLaunchHostFunc(
         stream: Handle,
-        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        function: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
         argument: *mut c_void,
     ) -> u32;
     pub fn cuLaunchKernel(
@@ -202,6 +202,12 @@ unsafe extern "C" {
         values: *mut Handle,
     ) -> u32;
     pub fn cuModuleUnload(module: Handle) -> u32;
+    pub fn cuStreamAddCallback(
+        stream: Handle,
+        function: Option<unsafe extern "C-unwind" fn(Handle, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: c_uint,
+    ) -> u32;
     pub fn cuStreamBeginCaptureToGraph(
         stream: Handle,
         graph: Handle,
