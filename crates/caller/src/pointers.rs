@@ -1,8 +1,8 @@
 //! Pointers that the program passes, as arguments of the functions of `api!`.
 //!
 //! The program promises what the manual says of them: a pointer that is not null is valid for what it points to until the function
-//! returns. These types carry that promise, so their methods are safe. Only a call of the program makes them, or `new`, whose caller
-//! makes the same promise. Pointers that are more than that (arrays, buffers, structures with pointers or enumerations in them) stay raw.
+//! returns. Another argument says how many values an array has. These types carry that promise, so their methods are safe. Only a call of the program makes them, or `new`, whose caller
+//! makes the same promise. Pointers that are more than that (buffers, structures with pointers or enumerations in them) stay raw.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -17,11 +17,11 @@ pub trait Library {
     const UNKNOWN_NAME: Self::Error;
 }
 
-/// A place of the program for a result, or for a value that a result replaces; or null.
+/// A place of the program for a result or an array of them, or for a value that a result replaces; or null.
 #[repr(transparent)]
 pub struct Out<'a, T, L>(*mut T, PhantomData<(&'a T, L)>);
 
-/// A value of the program, or null.
+/// A value or an array of the program, or null.
 #[repr(transparent)]
 pub struct In<'a, T, L>(*const T, PhantomData<(&'a T, L)>);
 
@@ -147,6 +147,18 @@ impl<T: Copy, L: Library> In<'_, T, L> {
         }
         // SAFETY: the program promises a `T`.
         Ok(unsafe { self.0.read() })
+    }
+
+    /// Reads the values of an array, which the program says to have so many.
+    ///
+    /// # Errors
+    /// If the pointer is null and there are values.
+    pub fn read_all(self, count: usize) -> Result<Vec<T>, L::Error> {
+        if self.0.is_null() && count > 0 {
+            return Err(L::NULL_POINTER);
+        }
+        // SAFETY: the program promises these values.
+        Ok((0..count).map(|i| unsafe { self.0.add(i).read() }).collect())
     }
 
     /// Reads the value unless the pointer is null.

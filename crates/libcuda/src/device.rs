@@ -10,20 +10,11 @@ use crate::chip::Attributes;
 use crate::driver::{driver, start};
 use crate::pointers::{Out, Text};
 
-/// Copies a text into a buffer of the program.
-///
-/// # Safety
-/// The buffer must have `length` bytes.
-unsafe fn write_text(buffer: *mut c_char, length: c_int, text: &str) -> Result<(), Status> {
-    let length = usize::try_from(length).ok().filter(|&length| length > 0 && !buffer.is_null());
-    let length = length.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-    let count = text.len().min(length - 1);
-    // SAFETY: the caller's promise.
-    unsafe {
-        std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), count);
-        buffer.add(count).write(0);
-    }
-    Ok(())
+/// Copies as much of a text as there is room for into a buffer of the program.
+fn write_text(buffer: Out<c_char>, length: c_int, text: &str) -> Result<(), Status> {
+    let room = usize::try_from(length).ok().and_then(|length| length.checked_sub(1));
+    let bytes = text.bytes().take(room.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?).chain([0]);
+    bytes.enumerate().try_for_each(|(i, byte)| buffer.write_at(i, byte as c_char))
 }
 
 api! { API:
@@ -47,7 +38,7 @@ api! { API:
         count.write(driver()?.config.count() as c_int)
     }
     /// The name of a device.
-    cuDeviceGetName 2000 "cuDeviceGetName" (name: *mut c_char, length: c_int, device: CUdevice) {
+    cuDeviceGetName 2000 "cuDeviceGetName" (name: Out<c_char>, length: c_int, device: CUdevice) {
         driver()?.ordinal(device)?;
         write_text(name, length, &driver()?.config.name)
     }
@@ -93,7 +84,7 @@ api! { API:
         })
     }
     /// The place of a device on the bus.
-    cuDeviceGetPCIBusId 4010 "cuDeviceGetPCIBusId" (buffer: *mut c_char, length: c_int, device: CUdevice) {
+    cuDeviceGetPCIBusId 4010 "cuDeviceGetPCIBusId" (buffer: Out<c_char>, length: c_int, device: CUdevice) {
         write_text(buffer, length, &devices::bus_id(driver()?.number(device)?))
     }
     /// The device at a place on the bus.

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use crate::Status;
 use crate::image::{Refusal, Source};
-use crate::pointers::read_all;
+use crate::pointers::In;
 
 const MAX_REGISTERS: u32 = 0;
 const INFO_LOG: u32 = 3;
@@ -33,18 +33,9 @@ impl Options {
     ///
     /// # Errors
     /// If there are options without values.
-    ///
-    /// # Safety
-    /// There must be `count` options and values, of the types that the manual names.
-    pub unsafe fn read(
-        count: c_uint,
-        options: *mut c_uint,
-        values: *mut *mut c_void,
-    ) -> Result<Options, Status> {
+    pub fn read(count: c_uint, options: In<c_uint>, values: In<*mut c_void>) -> Result<Options, Status> {
         let mut result = Options::default();
-        // SAFETY: the caller's promise.
-        let (options, all) =
-            unsafe { (read_all(options, count as usize)?, read_all(values, count as usize)?) };
+        let (options, all) = (options.read_all(count as usize)?, values.read_all(count as usize)?);
         for (i, (option, value)) in options.into_iter().zip(all).enumerate() {
             let log = if option <= INFO_LOG_BYTES { &mut result.info } else { &mut result.error };
             match option {
@@ -55,7 +46,7 @@ impl Options {
                 INFO_LOG_BYTES | ERROR_LOG_BYTES => {
                     // A number that is passed as a pointer.
                     log.bytes = value.addr() & u32::MAX as usize;
-                    log.size = Some(values.wrapping_add(i));
+                    log.size = Some(values.pointer().cast_mut().wrapping_add(i));
                 }
                 _ => {}
             }
@@ -77,7 +68,7 @@ impl Options {
     /// The error of the compilation.
     ///
     /// # Safety
-    /// As for [`Options::read`].
+    /// The options that were read must have values of the types that the manual names.
     pub unsafe fn report<T>(&self, result: Result<T, Refusal>) -> Result<T, Status> {
         // SAFETY: the caller's promise.
         unsafe {

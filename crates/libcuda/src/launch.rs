@@ -15,7 +15,7 @@ use crate::function::{Function, function_in};
 use crate::lock;
 use crate::log::log;
 use crate::operation::Operation;
-use crate::pointers::{In, read_all, required};
+use crate::pointers::{In, required};
 use crate::stream::{Default, Stream};
 
 /// A launch of a kernel, with a copy of its parameters.
@@ -159,7 +159,7 @@ pub unsafe fn params(
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         // SAFETY: the caller's promise.
-        let pointers = unsafe { read_all(pointers, function.params.len()) }?;
+        let pointers = unsafe { In::new(pointers) }.read_all(function.params.len())?;
         for (pointer, &(offset, size)) in pointers.into_iter().zip(&function.params) {
             required(pointer)?;
             let place = &mut bytes[offset as usize..][..size as usize];

@@ -16,7 +16,7 @@ use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
 use crate::lock;
 use crate::module::{MODULES, Module};
-use crate::pointers::{Out, Text, required, write};
+use crate::pointers::{In, Out, Text, required};
 
 /// The libraries that have not been unloaded, and their kernels.
 static LIBRARIES: Handles<Library> = Handles::new();
@@ -129,14 +129,14 @@ unsafe fn load(
 api! { API:
     /// Loads a library from PTX text or a fat binary in memory.
     cuLibraryLoadData 12000 "cuLibraryLoadData" (
-        result: Out<CUlibrary>, code: *const c_void, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        result: Out<CUlibrary>, code: *const c_void, jit: In<c_uint>, jit_values: In<*mut c_void>, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
         load(result, sources(code, "<library>"), &Options::read(jit_count, jit, jit_values)?)
     }
     /// Loads a library from a file.
     cuLibraryLoadFromFile 12000 "cuLibraryLoadFromFile" (
-        result: Out<CUlibrary>, path: Text, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        result: Out<CUlibrary>, path: Text, jit: In<c_uint>, jit_values: In<*mut c_void>, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
         let path = std::str::from_utf8(path.bytes()?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
@@ -167,10 +167,10 @@ api! { API:
         count.write(library(of)?.names.len() as c_uint)
     }
     /// The kernels of a library.
-    cuLibraryEnumerateKernels 12040 "cuLibraryEnumerateKernels" (result: *mut CUkernel, count: c_uint, of: CUlibrary) {
+    cuLibraryEnumerateKernels 12040 "cuLibraryEnumerateKernels" (result: Out<CUkernel>, count: c_uint, of: CUlibrary) {
         let library = library(of)?;
         for (i, name) in library.names.iter().take(count as usize).enumerate() {
-            write(result.wrapping_add(i), handle_of(&library.kernel(name)?))?;
+            result.write_at(i, handle_of(&library.kernel(name)?))?;
         }
         Ok(())
     }

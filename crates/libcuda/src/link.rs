@@ -12,7 +12,7 @@ use crate::handles::Handles;
 use crate::image::{Refusal, Source, compile, sources_of_bytes};
 use crate::jit::Options;
 use crate::lock;
-use crate::pointers::{Out, Text};
+use crate::pointers::{In, Out, Text};
 
 static LINKERS: Handles<Linker> = Handles::new();
 
@@ -57,7 +57,7 @@ fn is_library(path: &str) -> bool {
 
 api! { API:
     /// Makes a linker.
-    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: *mut c_uint, values: *mut *mut c_void, result: Out<CUlinkState>) {
+    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: In<c_uint>, values: In<*mut c_void>, result: Out<CUlinkState>) {
         Context::current()?;
         let options = Options::read(count, options, values)?;
         let linker = std::sync::Arc::new(Linker { options, inputs: Mutex::default(), image: Mutex::default() });

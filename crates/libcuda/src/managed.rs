@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::memory::Kind;
 use crate::operation::Operation;
-use crate::pointers::{read_all, write};
+use crate::pointers::{In, write};
 
 /// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
 /// effect and is not kept.
@@ -56,10 +56,10 @@ api! { API:
         range_attribute(data, bytes, attribute, address, count)
     }
     /// What advice there is for managed memory, several kinds at a time.
-    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: *mut *mut c_void, sizes: *mut usize, attributes: *const c_uint, attribute_count: usize, address: CUdeviceptr, count: usize) {
+    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: In<*mut c_void>, sizes: In<usize>, attributes: In<c_uint>, attribute_count: usize, address: CUdeviceptr, count: usize) {
         Context::current()?;
-        let (places, sizes) = (read_all(data, attribute_count)?, read_all(sizes, attribute_count)?);
-        let attributes = read_all(attributes, attribute_count)?;
+        let (places, sizes) = (data.read_all(attribute_count)?, sizes.read_all(attribute_count)?);
+        let attributes = attributes.read_all(attribute_count)?;
         if attribute_count == 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }

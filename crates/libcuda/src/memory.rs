@@ -17,7 +17,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
 use crate::host_pages::Pages;
-use crate::pointers::{Out, read_all, required, write};
+use crate::pointers::{In, Out, required, write};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
 pub const DEVICE_BASE: u64 = 1 << 48;
@@ -499,10 +499,9 @@ api! { API:
         pointer_attribute(data, attribute, address)
     }
     /// Several things that are known of a pointer; zeros for a pointer that is none of ours.
-    cuPointerGetAttributes 7000 "cuPointerGetAttributes" (count: c_uint, attributes: *const c_uint, data: *mut *mut c_void, address: CUdeviceptr) {
+    cuPointerGetAttributes 7000 "cuPointerGetAttributes" (count: c_uint, attributes: In<c_uint>, data: In<*mut c_void>, address: CUdeviceptr) {
         Context::current()?;
-        let attributes = read_all(attributes, count as usize)?;
-        let places = read_all(data, count as usize)?;
+        let (attributes, places) = (attributes.read_all(count as usize)?, data.read_all(count as usize)?);
         for (attribute, place) in attributes.into_iter().zip(places) {
             required(place)?;
             if pointer_attribute(place, attribute, address).is_err() {

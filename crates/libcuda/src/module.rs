@@ -18,7 +18,7 @@ use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
 use crate::lock;
 use crate::memory::{Kind, allocate};
-use crate::pointers::{Out, Text, required, write};
+use crate::pointers::{In, Out, Text, required};
 
 /// The modules that have not been unloaded.
 pub static MODULES: Handles<Module> = Handles::new();
@@ -227,7 +227,7 @@ api! { API:
         load_data(result, image, &Options::default())
     }
     /// Loads a module from memory, with options for the compiler.
-    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: Out<CUmodule>, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
+    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: Out<CUmodule>, image: *const c_void, count: c_uint, options: In<c_uint>, values: In<*mut c_void>) {
         load_data(result, image, &Options::read(count, options, values)?)
     }
     /// Loads a module from a fat binary in memory.
@@ -252,10 +252,10 @@ api! { API:
         count.write(module(of)?.kernel_names().len() as c_uint)
     }
     /// The kernels of a module.
-    cuModuleEnumerateFunctions 12040 "cuModuleEnumerateFunctions" (result: *mut CUfunction, count: c_uint, of: CUmodule) {
+    cuModuleEnumerateFunctions 12040 "cuModuleEnumerateFunctions" (result: Out<CUfunction>, count: c_uint, of: CUmodule) {
         let module = module(of)?;
         for (i, name) in module.kernel_names().iter().take(count as usize).enumerate() {
-            write(result.wrapping_add(i), handle_of(&module.function(name)?))?;
+            result.write_at(i, handle_of(&module.function(name)?))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! set the block shape before every launch (PyCUDA).
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use cudarc::driver::sys::{CUfunction, CUstream};
@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::function::{Function, function};
 use crate::launch::{KernelLaunch, submit};
 use crate::lock;
+use crate::pointers::In;
 use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -98,8 +99,8 @@ api! { API:
         set(handle, offset, &value.to_le_bytes())
     }
     /// Sets parameters for `cuLaunch`.
-    cuParamSetv 2000 "cuParamSetv" (handle: CUfunction, offset: c_int, data: *mut c_void, bytes: c_uint) {
-        set(handle, offset, &crate::pointers::read_all(data.cast::<u8>(), bytes as usize)?)
+    cuParamSetv 2000 "cuParamSetv" (handle: CUfunction, offset: c_int, data: In<u8>, bytes: c_uint) {
+        set(handle, offset, &data.read_all(bytes as usize)?)
     }
     /// Launches one block.
     cuLaunch 2000 "cuLaunch" (handle: CUfunction) {

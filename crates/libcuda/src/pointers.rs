@@ -56,19 +56,3 @@ pub unsafe fn read<T: Copy>(place: *const T) -> Result<T, Status> {
     // SAFETY: the caller's promise.
     unsafe { In::new(place) }.read()
 }
-
-/// Reads `count` values.
-///
-/// # Errors
-/// If the pointer is null and `count` is not 0.
-///
-/// # Safety
-/// A non-null pointer must point to `count` values.
-pub unsafe fn read_all<T: Copy>(place: *const T, count: usize) -> Result<Vec<T>, Status> {
-    match count {
-        0 => Ok(Vec::new()),
-        _ if place.is_null() => Err(Driver::NULL_POINTER),
-        // SAFETY: the caller's promise.
-        _ => Ok((0..count).map(|i| unsafe { place.add(i).read() }).collect()),
-    }
-}

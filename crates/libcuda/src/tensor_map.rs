@@ -14,7 +14,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::log::log;
-use crate::pointers::{Out, read, read_all, write};
+use crate::pointers::{In, Out, read, write};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -44,21 +44,18 @@ struct Kinds {
 }
 
 /// A tensor as the program describes it, for every kind of map.
-struct Tensor {
+struct Tensor<'a> {
     rank: c_uint,
     address: *mut c_void,
-    extents: *const u64,
-    strides: *const u64,
-    steps: *const u32,
+    extents: In<'a, u64>,
+    strides: In<'a, u64>,
+    steps: In<'a, u32>,
     kinds: Kinds,
 }
 
-impl Tensor {
+impl Tensor<'_> {
     /// The tensor's map. The mode is not checked yet.
-    ///
-    /// # Safety
-    /// Non-null pointers must point to as many numbers as there are dimensions; for strides, one less.
-    unsafe fn map(&self, mode: Mode) -> Result<TensorMap, Status> {
+    fn map(&self, mode: Mode) -> Result<TensorMap, Status> {
         let rank = self.rank as usize;
         if !(1..=MOST_DIMENSIONS).contains(&rank) {
             return Err(refuse("it has 1 to 5 dimensions"));
@@ -74,10 +71,8 @@ impl Tensor {
         if kinds.promotion > 3 {
             return Err(refuse("there is no such L2 promotion"));
         }
-        // SAFETY: the caller's promise.
-        let (extents, strides, steps) = unsafe {
-            (read_all(self.extents, rank)?, read_all(self.strides, rank - 1)?, read_all(self.steps, rank)?)
-        };
+        let (extents, strides) = (self.extents.read_all(rank)?, self.strides.read_all(rank - 1)?);
+        let steps = self.steps.read_all(rank)?;
         let mut map = TensorMap {
             mode,
             element: Element::of(kinds.element).ok_or_else(known("there is no such type"))?,
@@ -115,27 +110,23 @@ unsafe fn finish(result: *mut c_void, map: &TensorMap) -> Result<(), Status> {
 }
 
 /// Corners of the bounding box as the program passes them: two fewer than dimensions.
-///
-/// # Safety
-/// A non-null pointer must point to that many.
-unsafe fn corners(place: *const c_int, rank: c_uint) -> Result<[i32; 3], Status> {
+fn corners(place: In<c_int>, rank: c_uint) -> Result<[i32; 3], Status> {
     let count = (rank as usize).saturating_sub(2).min(3);
     let mut corners = [0; 3];
-    // SAFETY: the caller's promise.
-    corners[..count].copy_from_slice(&unsafe { read_all(place, count) }?);
+    corners[..count].copy_from_slice(&place.read_all(count)?);
     Ok(corners)
 }
 
 api! { API:
     /// Describes a tensor of which boxes are copied.
     cuTensorMapEncodeTiled 12000 "cuTensorMapEncodeTiled" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: *const u64, strides: *const u64, taken: *const u32,
-        steps: *const u32, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
+        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, taken: In<u32>,
+        steps: In<u32>, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
     ) {
         is_supported(90)?;
         let kinds = Kinds { element, interleave, swizzle, promotion, fill };
         let mut map = Tensor { rank, address, extents, strides, steps, kinds }.map(Mode::Tiled([1; MOST_DIMENSIONS]))?;
-        let taken = read_all(taken, map.rank)?;
+        let taken = taken.read_all(map.rank)?;
         let mut all = [1; MOST_DIMENSIONS];
         all[..map.rank].copy_from_slice(&taken);
         map.mode = Mode::Tiled(all);
@@ -143,8 +134,8 @@ api! { API:
     }
     /// Describes an image of which columns are copied.
     cuTensorMapEncodeIm2col 12000 "cuTensorMapEncodeIm2col" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: *const u64, strides: *const u64, lower: *const c_int,
-        upper: *const c_int, channels: c_uint, pixels: c_uint, steps: *const u32, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
+        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: In<c_int>,
+        upper: In<c_int>, channels: c_uint, pixels: c_uint, steps: In<u32>, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
     ) {
         is_supported(90)?;
         let kinds = Kinds { element, interleave, swizzle, promotion, fill };
@@ -154,8 +145,8 @@ api! { API:
     }
     /// Describes an image of which columns along its width are copied.
     cuTensorMapEncodeIm2colWide 12080 "cuTensorMapEncodeIm2colWide" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: *const u64, strides: *const u64, lower: c_int,
-        upper: c_int, channels: c_uint, pixels: c_uint, steps: *const u32, interleave: c_uint, mode: c_uint, swizzle: c_uint, promotion: c_uint,
+        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: c_int,
+        upper: c_int, channels: c_uint, pixels: c_uint, steps: In<u32>, interleave: c_uint, mode: c_uint, swizzle: c_uint, promotion: c_uint,
         fill: c_uint
     ) {
         is_supported(100)?;

@@ -11,7 +11,7 @@ use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
 use crate::operation::Operation;
-use crate::pointers::{InOut, Out};
+use crate::pointers::{In, InOut, Out};
 use crate::stream::Stream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -224,16 +224,8 @@ fn describe(stream: &Stream, places: &Places) -> Result<(), Status> {
     Ok(())
 }
 
-/// # Safety
-/// As for `cuStreamUpdateCaptureDependencies`.
-unsafe fn set_behind(
-    stream: &Stream,
-    nodes: *const CUgraphNode,
-    count: usize,
-    flags: c_uint,
-) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    let nodes = unsafe { nodes_at(nodes, count) }?;
+fn set_behind(stream: &Stream, nodes: In<CUgraphNode>, count: usize, flags: c_uint) -> Result<(), Status> {
+    let nodes = nodes_at(nodes, count)?;
     let mut state = lock(&stream.capture);
     let state = state.as_mut().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
     match flags {
@@ -259,7 +251,7 @@ api! { API:
         begin(&*default.stream(of)?, Graph::new(), Vec::new(), mode)
     }
     /// Lets a stream add to a graph.
-    cuStreamBeginCaptureToGraph 12030 "cuStreamBeginCaptureToGraph" / 12030 "cuStreamBeginCaptureToGraph_ptsz" (of: CUstream, to: CUgraph, behind: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize, mode: c_uint) |default| {
+    cuStreamBeginCaptureToGraph 12030 "cuStreamBeginCaptureToGraph" / 12030 "cuStreamBeginCaptureToGraph_ptsz" (of: CUstream, to: CUgraph, behind: In<CUgraphNode>, _data: *const CUgraphEdgeData, count: usize, mode: c_uint) |default| {
         let behind = nodes_at(behind, count)?;
         begin(&*default.stream(of)?, graph(to)?, behind, mode)
     }
@@ -297,11 +289,11 @@ api! { API:
         describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// Changes what the next node of a stream will depend on.
-    cuStreamUpdateCaptureDependencies 11030 "cuStreamUpdateCaptureDependencies" / 11030 "cuStreamUpdateCaptureDependencies_ptsz" (of: CUstream, nodes: *const CUgraphNode, count: usize, flags: c_uint) |default| {
+    cuStreamUpdateCaptureDependencies 11030 "cuStreamUpdateCaptureDependencies" / 11030 "cuStreamUpdateCaptureDependencies_ptsz" (of: CUstream, nodes: In<CUgraphNode>, count: usize, flags: c_uint) |default| {
         set_behind(&*default.stream(of)?, nodes, count, flags)
     }
     /// Changes what the next node of a stream will depend on.
-    cuStreamUpdateCaptureDependencies 12030 "cuStreamUpdateCaptureDependencies_v2" / 12030 "cuStreamUpdateCaptureDependencies_v2_ptsz" (of: CUstream, nodes: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize, flags: c_uint) |default| {
+    cuStreamUpdateCaptureDependencies 12030 "cuStreamUpdateCaptureDependencies_v2" / 12030 "cuStreamUpdateCaptureDependencies_v2_ptsz" (of: CUstream, nodes: In<CUgraphNode>, _data: *const CUgraphEdgeData, count: usize, flags: c_uint) |default| {
         set_behind(&*default.stream(of)?, nodes, count, flags)
     }
     /// Changes how strict a thread is about calls that could spoil a capture of another thread.

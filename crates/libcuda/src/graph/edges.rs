@@ -8,43 +8,31 @@ use super::{Node, graph, lock, node, nodes_at};
 use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
-use crate::pointers::InOut;
+use crate::pointers::{In, InOut, Out};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
 /// Writes as many nodes as the program has room for, and nulls if it has room for more. Returns how many it wrote: without places, how
 /// many there are.
-///
-/// # Safety
-/// A non-null pointer must have room for `capacity` entries.
-unsafe fn fill(nodes: &[Arc<Node>], places: *mut CUgraphNode, capacity: usize) -> usize {
+fn fill(nodes: &[Arc<Node>], places: Out<CUgraphNode>, capacity: usize) -> Result<usize, Status> {
     if places.is_null() {
-        return nodes.len();
+        return Ok(nodes.len());
     }
     for i in 0..capacity {
-        let node = nodes.get(i).map_or(std::ptr::null_mut(), handle_of);
-        // SAFETY: the caller's promise.
-        unsafe { places.add(i).write(node) };
+        places.write_at(i, nodes.get(i).map_or(std::ptr::null_mut(), handle_of))?;
     }
-    nodes.len().min(capacity)
+    Ok(nodes.len().min(capacity))
 }
 
 /// Returns a list: its length, and as many entries as the program has room for.
-///
-/// # Safety
-/// As for [`fill`], with the capacity `*count`.
-unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: InOut<usize>) -> Result<(), Status> {
-    let capacity = count.read()?;
-    // SAFETY: the caller's promise.
-    count.write(unsafe { fill(nodes, places, capacity) })
+fn hand_out(nodes: &[Arc<Node>], places: Out<CUgraphNode>, count: InOut<usize>) -> Result<(), Status> {
+    count.write(fill(nodes, places, count.read()?)?)
 }
 
-/// # Safety
-/// As for `cuGraphGetEdges`.
-unsafe fn edges(
+fn edges(
     of: CUgraph,
-    from: *mut CUgraphNode,
-    to: *mut CUgraphNode,
+    from: Out<CUgraphNode>,
+    to: Out<CUgraphNode>,
     count: InOut<usize>,
 ) -> Result<(), Status> {
     let (starts, ends): (Vec<_>, Vec<_>) = graph(of)?.edges().into_iter().unzip();
@@ -52,25 +40,35 @@ unsafe fn edges(
         return Err(INVALID);
     }
     let capacity = count.read()?;
-    // SAFETY: the caller's promise.
-    unsafe {
-        fill(&starts, from, capacity);
-        count.write(fill(&ends, to, capacity))
-    }
+    fill(&starts, from, capacity)?;
+    count.write(fill(&ends, to, capacity)?)
 }
 
+/// Writes the data of edges that were handed out: zeros.
+///
 /// # Safety
-/// As for `cuGraphAddDependencies`.
-unsafe fn connect(
+/// Non-null `data` must have room for `count` entries.
+unsafe fn no_data(
+    data: *mut CUgraphEdgeData,
+    nodes: Out<CUgraphNode>,
+    count: InOut<usize>,
+) -> Result<(), Status> {
+    if !data.is_null() && !nodes.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?) };
+    }
+    Ok(())
+}
+
+fn connect(
     of: CUgraph,
-    from: *const CUgraphNode,
-    to: *const CUgraphNode,
+    from: In<CUgraphNode>,
+    to: In<CUgraphNode>,
     count: usize,
     join: bool,
 ) -> Result<(), Status> {
     let graph = graph(of)?;
-    // SAFETY: the caller's promise.
-    let (from, to) = unsafe { (nodes_at(from, count)?, nodes_at(to, count)?) };
+    let (from, to) = (nodes_at(from, count)?, nodes_at(to, count)?);
     let mut content = lock(&graph.content);
     let is_here = |node: &Arc<Node>| content.nodes.iter().any(|other| Arc::ptr_eq(other, node));
     if !from.iter().chain(&to).all(is_here) {
@@ -99,11 +97,11 @@ fn neighbours(handle: CUgraphNode, before: bool) -> Result<Vec<Arc<Node>>, Statu
 
 api! { API:
     /// The nodes of a graph.
-    cuGraphGetNodes 10000 "cuGraphGetNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: InOut<usize>) {
+    cuGraphGetNodes 10000 "cuGraphGetNodes" (of: CUgraph, nodes: Out<CUgraphNode>, count: InOut<usize>) {
         hand_out(&graph(of)?.nodes(), nodes, count)
     }
     /// The nodes of a graph that depend on none.
-    cuGraphGetRootNodes 10000 "cuGraphGetRootNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: InOut<usize>) {
+    cuGraphGetRootNodes 10000 "cuGraphGetRootNodes" (of: CUgraph, nodes: Out<CUgraphNode>, count: InOut<usize>) {
         let graph = graph(of)?;
         let edges = graph.edges();
         let mut roots = graph.nodes();
@@ -111,55 +109,46 @@ api! { API:
         hand_out(&roots, nodes, count)
     }
     /// The edges of a graph.
-    cuGraphGetEdges 10000 "cuGraphGetEdges" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: InOut<usize>) {
+    cuGraphGetEdges 10000 "cuGraphGetEdges" (of: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, count: InOut<usize>) {
         edges(of, from, to, count)
     }
     /// The edges of a graph, with their data, which are zeros.
-    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         edges(of, from, to, count)?;
-        if !data.is_null() && !from.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
-        }
-        Ok(())
+        no_data(data, from, count)
     }
     /// The nodes that a node depends on.
-    cuGraphNodeGetDependencies 10000 "cuGraphNodeGetDependencies" (of: CUgraphNode, nodes: *mut CUgraphNode, count: InOut<usize>) {
+    cuGraphNodeGetDependencies 10000 "cuGraphNodeGetDependencies" (of: CUgraphNode, nodes: Out<CUgraphNode>, count: InOut<usize>) {
         hand_out(&neighbours(of, true)?, nodes, count)
     }
     /// The nodes that a node depends on, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         hand_out(&neighbours(of, true)?, nodes, count)?;
-        if !data.is_null() && !nodes.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
-        }
-        Ok(())
+        no_data(data, nodes, count)
     }
     /// The nodes that depend on a node.
-    cuGraphNodeGetDependentNodes 10000 "cuGraphNodeGetDependentNodes" (of: CUgraphNode, nodes: *mut CUgraphNode, count: InOut<usize>) {
+    cuGraphNodeGetDependentNodes 10000 "cuGraphNodeGetDependentNodes" (of: CUgraphNode, nodes: Out<CUgraphNode>, count: InOut<usize>) {
         hand_out(&neighbours(of, false)?, nodes, count)
     }
     /// The nodes that depend on a node, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         hand_out(&neighbours(of, false)?, nodes, count)?;
-        if !data.is_null() && !nodes.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
-        }
-        Ok(())
+        no_data(data, nodes, count)
     }
     /// Adds edges.
-    cuGraphAddDependencies 10000 "cuGraphAddDependencies" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+    cuGraphAddDependencies 10000 "cuGraphAddDependencies" (of: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
         connect(of, from, to, count, true)
     }
     /// Adds edges.
-    cuGraphAddDependencies 12030 "cuGraphAddDependencies_v2" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize) {
+    cuGraphAddDependencies 12030 "cuGraphAddDependencies_v2" (of: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, _data: *const CUgraphEdgeData, count: usize) {
         connect(of, from, to, count, true)
     }
     /// Removes edges.
-    cuGraphRemoveDependencies 10000 "cuGraphRemoveDependencies" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+    cuGraphRemoveDependencies 10000 "cuGraphRemoveDependencies" (of: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
         connect(of, from, to, count, false)
     }
     /// Removes edges.
-    cuGraphRemoveDependencies 12030 "cuGraphRemoveDependencies_v2" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize) {
+    cuGraphRemoveDependencies 12030 "cuGraphRemoveDependencies_v2" (of: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, _data: *const CUgraphEdgeData, count: usize) {
         connect(of, from, to, count, false)
     }
 }

@@ -299,13 +299,8 @@ fn node(handle: CUgraphNode) -> Result<Arc<Node>, Status> {
 }
 
 /// The nodes that the program passes.
-///
-/// # Safety
-/// `handles` must point to `count` handles.
-unsafe fn nodes_at(handles: *const CUgraphNode, count: usize) -> Result<Vec<Arc<Node>>, Status> {
-    // SAFETY: the caller's promise.
-    let handles = unsafe { crate::pointers::read_all(handles, count) }?;
-    handles.into_iter().map(node).collect()
+fn nodes_at(handles: In<CUgraphNode>, count: usize) -> Result<Vec<Arc<Node>>, Status> {
+    handles.read_all(count)?.into_iter().map(node).collect()
 }
 
 /// The copy that the program describes.

@@ -104,19 +104,15 @@ fn describe(of: &Arc<Node>, result: Out<CUDA_KERNEL_NODE_PARAMS_v1>) -> Result<(
 }
 
 /// Adds a node that the program describes.
-///
-/// # Safety
-/// `behind` must point to `count` handles.
-unsafe fn add(
+fn add(
     result: Out<CUgraphNode>,
     of: CUgraph,
-    behind: *const CUgraphNode,
+    behind: In<CUgraphNode>,
     count: usize,
     body: Body,
 ) -> Result<(), Status> {
     let graph = graph(of)?;
-    // SAFETY: the caller's promise.
-    let behind = unsafe { nodes_at(behind, count) }?;
+    let behind = nodes_at(behind, count)?;
     required(result.pointer())?;
     result.write(handle_of(&graph.add(body, &behind)?))
 }
@@ -175,25 +171,24 @@ const MOVED: u32 = 1;
 /// Adds a node by its generic description. Only here a graph may become the node's own, with the handles of its nodes.
 ///
 /// # Safety
-/// As for [`add`] and [`body`].
+/// As for [`body`].
 unsafe fn add_described(
     result: Out<CUgraphNode>,
     of: CUgraph,
-    behind: *const CUgraphNode,
+    behind: In<CUgraphNode>,
     count: usize,
     description: *mut CUgraphNodeParams,
 ) -> Result<(), Status> {
     // SAFETY: the caller's promise.
-    unsafe {
-        let Some(child) = moved(description)? else {
-            return add(result, of, behind, count, body(description)?);
-        };
-        if child.contains(&*graph(of)?) {
-            return Err(INVALID);
-        }
-        add(result, of, behind, count, Body::Child(Arc::clone(&child)))?;
-        child.is_moved.store(true, Ordering::Release);
+    let Some(child) = unsafe { moved(description) }? else {
+        // SAFETY: the caller's promise.
+        return add(result, of, behind, count, unsafe { body(description) }?);
+    };
+    if child.contains(&*graph(of)?) {
+        return Err(INVALID);
     }
+    add(result, of, behind, count, Body::Child(Arc::clone(&child)))?;
+    child.is_moved.store(true, Ordering::Release);
     Ok(())
 }
 
@@ -284,11 +279,11 @@ api! { API:
         result.write(handle_of(&node(handle)?.graph()?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
+    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
         add(result, of, behind, count, Body::Kernel(kernel(description)?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS>) {
+    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS>) {
         add(result, of, behind, count, Body::Kernel(kernel_2(description)?))
     }
     /// What a kernel node does.
@@ -340,7 +335,7 @@ api! { API:
         if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }
     }
     /// Adds a copy.
-    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, described: In<BoxCopy>, _context: CUcontext) {
+    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, described: In<BoxCopy>, _context: CUcontext) {
         add(result, of, behind, count, copy(described)?)
     }
     /// What a copy node does.
@@ -356,7 +351,7 @@ api! { API:
         node(handle)?.set_params(copy(described)?)
     }
     /// Adds a fill.
-    cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
+    cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
         add(result, of, behind, count, Body::Fill(fill(params)?))
     }
     /// What a fill node does.
@@ -376,7 +371,7 @@ api! { API:
         node(handle)?.set_params(Body::Fill(fill(params)?))
     }
     /// Adds a call of a function of the program.
-    cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, params: In<CUDA_HOST_NODE_PARAMS>) {
+    cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, params: In<CUDA_HOST_NODE_PARAMS>) {
         let host = params.read()?;
         add(result, of, behind, count, Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
@@ -392,7 +387,7 @@ api! { API:
         node(handle)?.set_params(Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
     /// Adds a graph as a node.
-    cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
+    cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, child: CUgraph) {
         let child = free_graph(child)?.copy()?;
         add(result, of, behind, count, Body::Child(child))
     }
@@ -405,11 +400,11 @@ api! { API:
         result.write(handle_of(&child))
     }
     /// Adds a node that does nothing.
-    cuGraphAddEmptyNode 10000 "cuGraphAddEmptyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize) {
+    cuGraphAddEmptyNode 10000 "cuGraphAddEmptyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize) {
         add(result, of, behind, count, Body::Empty)
     }
     /// Adds the record of an event.
-    cuGraphAddEventRecordNode 11010 "cuGraphAddEventRecordNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+    cuGraphAddEventRecordNode 11010 "cuGraphAddEventRecordNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent) {
         add(result, of, behind, count, Body::Record(crate::event::event(event)?))
     }
     /// The event that a node records.
@@ -422,7 +417,7 @@ api! { API:
         node(handle)?.set_params(Body::Record(crate::event::event(event)?))
     }
     /// Adds waiting for an event.
-    cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+    cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent) {
         add(result, of, behind, count, Body::Wait(crate::event::event(event)?))
     }
     /// The event that a node waits for.
@@ -435,7 +430,7 @@ api! { API:
         node(handle)?.set_params(Body::Wait(crate::event::event(event)?))
     }
     /// Adds memory of the graph.
-    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
         let body = alloc(description)?;
         add(result, of, behind, count, body)
     }
@@ -449,7 +444,7 @@ api! { API:
         Ok(())
     }
     /// Adds the end of the use of memory.
-    cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+    cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, address: CUdeviceptr) {
         driver()?.allocations.check(address, 1)?;
         add(result, of, behind, count, Body::Free(address))
     }
@@ -459,12 +454,12 @@ api! { API:
         result.write(address)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: *mut CUgraphNodeParams) {
         add_described(result, of, behind, count, description)
     }
     /// Adds a node of any kind.
     cuGraphAddNode 12030 "cuGraphAddNode_v2", 13040 "cuGraphAddNode_v3"
-        (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+        (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
         add_described(result, of, behind, count, description)
     }
     /// Changes what a node does.
