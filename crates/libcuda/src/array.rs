@@ -8,7 +8,6 @@ use cudarc::driver::sys::{
 };
 use ptxvm::{Channel, Geometry, Image, ImageDescriptor, TexelFormat};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::copy::{Copy, Place, Side, copy_later, copy_now, device_place, host_place};
@@ -18,8 +17,7 @@ use crate::lock;
 use crate::memory::Kind;
 use crate::pointers::{In, Out, required};
 use crate::stream::Default as DefaultStream;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// The arrays and mipmapped arrays that have not been destroyed.
 pub static ARRAYS: Handles<Array> = Handles::new();

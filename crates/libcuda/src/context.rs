@@ -10,13 +10,13 @@ use std::thread::ThreadId;
 
 use cudarc::driver::sys::{CUcontext, CUctxCreateParams, CUdevice, CUevent};
 
-use crate::Status;
 use crate::api::api;
 use crate::driver::{Driver, driver};
 use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::pointers::{Out, required};
 use crate::stream::{self, Stream};
+use crate::{INVALID, Status};
 
 /// The contexts that have not been destroyed.
 pub static CONTEXTS: Handles<Context> = Handles::new();
@@ -328,7 +328,7 @@ fn destroy(handle: CUcontext) -> Result<(), Status> {
 fn check_flags(flags: c_uint) -> Result<(), Status> {
     match flags & !0xff == 0 && matches!(flags & 7, 0 | 1 | 2 | 4) {
         true => Ok(()),
-        false => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        false => Err(INVALID),
     }
 }
 
@@ -429,7 +429,7 @@ api! { API:
     /// Sets what the current context prefers of L1 cache and shared memory.
     cuCtxSetCacheConfig 3020 "cuCtxSetCacheConfig" (config: c_uint) {
         if config > 3 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         Context::current()?.cache_config.store(config, Ordering::Relaxed);
         Ok(())
@@ -441,7 +441,7 @@ api! { API:
     /// Sets the width of banks of shared memory.
     cuCtxSetSharedMemConfig 4020 "cuCtxSetSharedMemConfig" (config: c_uint) {
         if config > 2 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         Context::current()?.shared_config.store(config, Ordering::Relaxed);
         Ok(())
@@ -464,7 +464,7 @@ api! { API:
     /// Counts one more user of a context: the old way to share one.
     cuCtxAttach 2000 "cuCtxAttach" (result: Out<CUcontext>, flags: c_uint) {
         if flags != 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         result.write(handle_of(&Context::current()?))
     }
@@ -488,7 +488,7 @@ api! { API:
         match flags {
             0 if peer.device != current.device => Ok(()),
             0 => Err(Status::CUDA_ERROR_INVALID_DEVICE),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => Err(INVALID),
         }
     }
     /// The opposite, which has no effect.

@@ -7,7 +7,6 @@ use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUcontext, CUdeviceptr, CUstream,
 };
 
-use crate::Status;
 use crate::api::api;
 use crate::array::array;
 use crate::driver::driver;
@@ -16,6 +15,7 @@ use crate::operation::Operation;
 use crate::pointers::In;
 use crate::stream::{Default, Stream};
 use crate::stream_order::{self, Use};
+use crate::{INVALID, Status};
 
 /// Where the bytes of a copy are.
 #[derive(Clone, Debug)]
@@ -68,12 +68,12 @@ impl Side {
 
     /// Checks that a box is allocated. Host memory unknown to the driver is not checked: the program must pass valid pointers.
     fn check(&self, extents: [u64; 3]) -> Result<(), Status> {
-        let bytes = self.extent(extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let bytes = self.extent(extents).ok_or(INVALID)?;
         let allocations = &driver()?.allocations;
         match self.place {
             Place::Device(address) => allocations.check(address, bytes),
             // No process maps this page.
-            Place::Host(address) if address < 4096 => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            Place::Host(address) if address < 4096 => Err(INVALID),
             Place::Host(address) if allocations.find(address).is_some() => allocations.check(address, bytes),
             _ => Ok(()),
         }
@@ -112,7 +112,7 @@ impl Copy {
     pub fn check(&self) -> Result<(), Status> {
         let pitched = |side: &Side| side.pitch >= self.extents[0] || self.extents[1] == 1;
         if !pitched(&self.from) || !pitched(&self.to) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         self.from.check(self.extents)?;
         self.to.check(self.extents)
@@ -218,17 +218,17 @@ fn copy_bytes(to: &Place, to_offset: u64, from: &Place, from_offset: u64, bytes:
                 let part = usize::try_from(from_offset)
                     .ok()
                     .and_then(|start| from.get(start..)?.get(..bytes as usize));
-                let part = part.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+                let part = part.ok_or(INVALID)?;
                 match to {
                     Place::Device(to) => machine.copy_in(to + to_offset, part.as_ptr(), bytes).map_err(gone),
                     Place::Host(to) => {
                         std::ptr::copy(part.as_ptr(), pointer(*to, to_offset), bytes as usize);
                         Ok(())
                     }
-                    Place::Bytes(_) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+                    Place::Bytes(_) => Err(INVALID),
                 }
             }
-            (Place::Bytes(_), _) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            (Place::Bytes(_), _) => Err(INVALID),
         }
     }
 }
@@ -259,7 +259,7 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
     if copy.from.is_pageable()?
         && let Place::Host(address) = copy.from.place
     {
-        let bytes = copy.from.extent(copy.extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let bytes = copy.from.extent(copy.extents).ok_or(INVALID)?;
         let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
         // SAFETY: the program passes a valid pointer to its memory.
         let bytes = unsafe { std::slice::from_raw_parts(start, bytes as usize) };
@@ -277,6 +277,11 @@ pub fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
     Ok(Place::of(address))
 }
 
+/// The same for so many bytes. No bytes may be anywhere.
+fn bytes_at(address: CUdeviceptr, bytes: usize) -> Result<Place, Status> {
+    if bytes == 0 { Ok(Place::of(address)) } else { device_place(address) }
+}
+
 /// The place of a pointer of the program.
 pub fn host_place(pointer: *const c_void) -> Place {
     Place::of(pointer.expose_provenance() as u64)
@@ -284,7 +289,6 @@ pub fn host_place(pointer: *const c_void) -> Place {
 
 /// One side of a copy of `width` bytes, `rows` rows and `slices` slices.
 fn side(described: &BoxSide, [width, rows, slices]: [usize; 3]) -> Result<Side, Status> {
-    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
     let start = described.start.map(|n| n as u64);
     let base = match described.memory_type {
         HOST => described.host.expose_provenance() as u64,
@@ -293,19 +297,19 @@ fn side(described: &BoxSide, [width, rows, slices]: [usize; 3]) -> Result<Side, 
             let size = [width, rows, slices].map(|n| n as u64);
             return array(described.array.cast())?.side(start, size);
         }
-        _ => return Err(invalid),
+        _ => return Err(INVALID),
     };
     let (pitch, height) = (
         if described.pitch == 0 { width } else { described.pitch },
         if described.height == 0 { rows } else { described.height },
     );
-    let slice = (pitch as u64).checked_mul(height as u64).ok_or(invalid)?;
+    let slice = (pitch as u64).checked_mul(height as u64).ok_or(INVALID)?;
     let [x, y, z] = start;
     let offset = z.checked_mul(slice).and_then(|z| z.checked_add(y.checked_mul(pitch as u64)?));
     let start = offset.and_then(|offset| offset.checked_add(x)).and_then(|offset| base.checked_add(offset));
-    let start = start.ok_or(invalid)?;
+    let start = start.ok_or(INVALID)?;
     if described.memory_type == DEVICE && driver()?.allocations.check(start, 0).is_err() {
-        return Err(invalid);
+        return Err(INVALID);
     }
     Ok(Side { place: Place::of(start), pitch: pitch as u64, slice })
 }
@@ -358,7 +362,7 @@ pub fn copy_3d(described: In<BoxCopy>) -> Result<Copy, Status> {
 
 fn copy_of(BoxCopy { from, to, extents }: &BoxCopy) -> Result<Copy, Status> {
     if from.level != 0 || to.level != 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     if extents.contains(&0) {
         return Ok(Copy::linear(Place::Bytes([].into()), Place::Bytes([].into()), 0));
@@ -383,51 +387,27 @@ api! { API:
     }
     /// Copies from the host to the device.
     cuMemcpyHtoD 3020 "cuMemcpyHtoD_v2" / 7000 "cuMemcpyHtoD_v2_ptds" (to: CUdeviceptr, from: *const c_void, bytes: usize) |default| {
-        let stream = default_stream(default)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_now(&stream, Copy::linear(device_place(to)?, host_place(from), bytes as u64))
+        copy_now(&*default_stream(default)?, Copy::linear(bytes_at(to, bytes)?, host_place(from), bytes as u64))
     }
     /// Copies from the host to the device, in a stream.
     cuMemcpyHtoDAsync 3020 "cuMemcpyHtoDAsync_v2" / 7000 "cuMemcpyHtoDAsync_v2_ptsz" (to: CUdeviceptr, from: *const c_void, bytes: usize, of: CUstream) |default| {
-        let stream = default.stream(of)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_later(&stream, Copy::linear(device_place(to)?, host_place(from), bytes as u64))
+        copy_later(&*default.stream(of)?, Copy::linear(bytes_at(to, bytes)?, host_place(from), bytes as u64))
     }
     /// Copies from the device to the host.
     cuMemcpyDtoH 3020 "cuMemcpyDtoH_v2" / 7000 "cuMemcpyDtoH_v2_ptds" (to: *mut c_void, from: CUdeviceptr, bytes: usize) |default| {
-        let stream = default_stream(default)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_now(&stream, Copy::linear(host_place(to), device_place(from)?, bytes as u64))
+        copy_now(&*default_stream(default)?, Copy::linear(host_place(to), bytes_at(from, bytes)?, bytes as u64))
     }
     /// Copies from the device to the host, in a stream.
     cuMemcpyDtoHAsync 3020 "cuMemcpyDtoHAsync_v2" / 7000 "cuMemcpyDtoHAsync_v2_ptsz" (to: *mut c_void, from: CUdeviceptr, bytes: usize, of: CUstream) |default| {
-        let stream = default.stream(of)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_later(&stream, Copy::linear(host_place(to), device_place(from)?, bytes as u64))
+        copy_later(&*default.stream(of)?, Copy::linear(host_place(to), bytes_at(from, bytes)?, bytes as u64))
     }
     /// Copies within the device.
     cuMemcpyDtoD 3020 "cuMemcpyDtoD_v2" / 7000 "cuMemcpyDtoD_v2_ptds" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) |default| {
-        let stream = default_stream(default)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_now(&stream, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+        copy_now(&*default_stream(default)?, Copy::linear(bytes_at(to, bytes)?, bytes_at(from, bytes)?, bytes as u64))
     }
     /// Copies within the device, in a stream.
     cuMemcpyDtoDAsync 3020 "cuMemcpyDtoDAsync_v2" / 7000 "cuMemcpyDtoDAsync_v2_ptsz" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, of: CUstream) |default| {
-        let stream = default.stream(of)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        copy_later(&stream, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+        copy_later(&*default.stream(of)?, Copy::linear(bytes_at(to, bytes)?, bytes_at(from, bytes)?, bytes as u64))
     }
     /// Copies from one context to another.
     cuMemcpyPeer 4000 "cuMemcpyPeer" / 7000 "cuMemcpyPeer_ptds" (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize) |default| {

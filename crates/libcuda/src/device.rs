@@ -4,16 +4,16 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use cudarc::driver::sys::{CUdevice, CUdevprop, CUuuid};
 
-use crate::Status;
 use crate::api::api;
 use crate::chip::Attributes;
 use crate::driver::{driver, start};
 use crate::pointers::{Out, Text};
+use crate::{INVALID, Status};
 
 /// Copies as much of a text as there is room for into a buffer of the program.
 fn write_text(buffer: Out<c_char>, length: c_int, text: &str) -> Result<(), Status> {
     let room = usize::try_from(length).ok().and_then(|length| length.checked_sub(1));
-    let bytes = text.bytes().take(room.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?).chain([0]);
+    let bytes = text.bytes().take(room.ok_or(INVALID)?).chain([0]);
     bytes.enumerate().try_for_each(|(i, byte)| buffer.write_at(i, byte as c_char))
 }
 
@@ -21,7 +21,7 @@ api! { API:
     /// Starts the driver.
     cuInit 2000 "cuInit" (flags: c_uint) {
         if flags != 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         start().map(drop)
     }
@@ -56,7 +56,7 @@ api! { API:
     cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: Out<c_int>, attribute: c_uint, device: CUdevice) {
         let number = driver()?.number(device)?;
         let value = driver()?.config.chip.attribute(attribute, number);
-        result.write(value.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
+        result.write(value.ok_or(INVALID)?)
     }
     /// The compute capability of a device: the old way to ask.
     cuDeviceComputeCapability 2000 "cuDeviceComputeCapability" (major: Out<c_int>, minor: Out<c_int>, device: CUdevice) {
@@ -111,7 +111,7 @@ api! { API:
         match attribute {
             1 => result.write(0),
             2..=4 => result.write(1),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => Err(INVALID),
         }
     }
     /// Whether contexts may be limited in their execution resources: not here.
@@ -135,12 +135,12 @@ api! { API:
     cuGetErrorName 6000 "cuGetErrorName" (status: c_uint, result: Out<*const c_char>) {
         let found = crate::status::describe(status);
         result.write(found.map_or(std::ptr::null(), |(name, _)| name.as_ptr()))?;
-        found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+        found.map(drop).ok_or(INVALID)
     }
     /// What a status means.
     cuGetErrorString 6000 "cuGetErrorString" (status: c_uint, result: Out<*const c_char>) {
         let found = crate::status::describe(status);
         result.write(found.map_or(std::ptr::null(), |(_, text)| text.as_ptr()))?;
-        found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+        found.map(drop).ok_or(INVALID)
     }
 }

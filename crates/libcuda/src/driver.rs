@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use crate::Status;
 use crate::config::Config;
 use crate::context::Primary;
 use crate::memory::Allocations;
+use crate::{INVALID, Status};
 
 /// The state behind the API.
 pub struct Driver {
@@ -34,7 +34,7 @@ pub fn start() -> Result<&'static Driver, Status> {
     let faults = &Config::get().faults;
     if !faults.is_empty() {
         crate::log::log!(error_once, "{}", faults.join("\nptxvm: "));
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     if Config::get().count() == 0 {
         return Err(Status::CUDA_ERROR_NO_DEVICE);

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use cudarc::driver::sys::{CUevent, CUstream};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -19,6 +18,7 @@ use crate::queue::Point;
 use crate::shared_event::{SharedEvent, SharedRecord};
 use crate::stream::Stream;
 use crate::stream_order::{self, Position};
+use crate::{INVALID, Status};
 
 /// The events that have not been destroyed.
 pub static EVENTS: Handles<Event> = Handles::new();
@@ -167,7 +167,7 @@ api! { API:
         let context = Context::current()?;
         // An interprocess event must not have timing.
         if flags > 7 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         let shared = (flags & INTERPROCESS != 0).then(SharedEvent::new).transpose()?;
         Event::insert(result, &context, flags & DISABLE_TIMING == 0, shared)
@@ -184,7 +184,7 @@ api! { API:
     /// Records what a stream is doing, inside or outside of a capture.
     cuEventRecordWithFlags 11010 "cuEventRecordWithFlags" / 11010 "cuEventRecordWithFlags_ptsz" (handle: CUevent, of: CUstream, flags: c_uint) |default| {
         if flags > 1 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         event(handle)?.record(&*default.stream(of)?, flags == 1)
     }

@@ -4,13 +4,13 @@ use std::ffi::{c_uchar, c_uint, c_ushort};
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 
-use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
 use crate::memory::Kind;
 use crate::operation::Operation;
 use crate::stream::{Default, Stream};
 use crate::stream_order::{self, Use};
+use crate::{INVALID, Status};
 
 /// A fill of a box with elements of one value.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +32,14 @@ impl Fill {
     /// # Errors
     /// If its memory is not allocated, or not aligned to its elements.
     pub fn check(&self) -> Result<(), Status> {
-        let row = self.width.checked_mul(self.element).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let row = self.width.checked_mul(self.element).ok_or(INVALID)?;
         let aligned = |n: u64| n.is_multiple_of(self.element);
         if !aligned(self.address) || self.height > 1 && (self.pitch < row || !aligned(self.pitch)) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         let rows =
             self.pitch.checked_mul(self.height.saturating_sub(1)).and_then(|rows| rows.checked_add(row));
-        driver()?.allocations.check(self.address, rows.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
+        driver()?.allocations.check(self.address, rows.ok_or(INVALID)?)
     }
 
     /// Performs the fill.

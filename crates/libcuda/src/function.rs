@@ -8,7 +8,6 @@ use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSi
 use machine::KernelAttributes;
 use ptxvm::Chip;
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -16,6 +15,7 @@ use crate::handles::{Handles, handle_of};
 use crate::launch::clusters;
 use crate::module::Module;
 use crate::pointers::{In, Out};
+use crate::{INVALID, Status};
 
 /// The kernels for which the program has handles.
 pub static FUNCTIONS: Handles<Function> = Handles::new();
@@ -97,19 +97,18 @@ impl Function {
             14 => self.non_portable_cluster.load(Ordering::Relaxed) as i32,
             15 => self.scheduling.load(Ordering::Relaxed) as i32,
             16 | 17 => 0,
-            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => return Err(INVALID),
         })
     }
 
     /// Performs `cuFuncSetAttribute`.
     pub fn set_attribute(&self, attribute: u32, value: i32, chip: &Chip) -> Result<(), Status> {
-        let invalid = Status::CUDA_ERROR_INVALID_VALUE;
         match attribute {
             8 => {
                 let most = u64::from(chip.shared_opt_in) * 1024;
-                let value = u32::try_from(value).map_err(|_| invalid)?;
+                let value = u32::try_from(value).map_err(|_| INVALID)?;
                 if u64::from(value) + self.attributes.shared_bytes > most {
-                    return Err(invalid);
+                    return Err(INVALID);
                 }
                 self.most_dynamic.store(value, Ordering::Relaxed);
             }
@@ -118,7 +117,7 @@ impl Function {
                 self.non_portable_cluster.store(value as u32, Ordering::Relaxed)
             }
             15 if (0..=2).contains(&value) => self.scheduling.store(value as u32, Ordering::Relaxed),
-            _ => return Err(invalid),
+            _ => return Err(INVALID),
         }
         Ok(())
     }
@@ -159,8 +158,7 @@ pub fn function_in(
 /// Writes the number of blocks that a multiprocessor runs at a time.
 fn occupancy(result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usize) -> Result<(), Status> {
     Context::current()?;
-    let block =
-        u32::try_from(block).ok().filter(|&block| block > 0).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    let block = u32::try_from(block).ok().filter(|&block| block > 0).ok_or(INVALID)?;
     let blocks = function(handle)?.active_blocks(&driver()?.config.chip, block, dynamic as u64);
     result.write(blocks as c_int)
 }
@@ -179,7 +177,7 @@ unsafe fn best_block(
 ) -> Result<(), Status> {
     Context::current()?;
     let (function, chip) = (function(handle)?, &driver()?.config.chip);
-    let limit = u32::try_from(limit).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)?;
+    let limit = u32::try_from(limit).map_err(|_| INVALID)?;
     let most = function.attributes.max_threads;
     let most = if limit == 0 { most } else { most.min(limit) };
     let sizes = (1..=most.div_ceil(32)).rev().map(|warps| (warps * 32).min(most));
@@ -216,13 +214,13 @@ api! { API:
     cuFuncSetCacheConfig 3000 "cuFuncSetCacheConfig" (handle: CUfunction, config: c_uint) {
         Context::current()?;
         function(handle)?;
-        if config > 3 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config > 3 { Err(INVALID) } else { Ok(()) }
     }
     /// The width of banks of shared memory, which has no effect here.
     cuFuncSetSharedMemConfig 4020 "cuFuncSetSharedMemConfig" (handle: CUfunction, config: c_uint) {
         Context::current()?;
         function(handle)?;
-        if config > 2 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config > 2 { Err(INVALID) } else { Ok(()) }
     }
     /// The module of a kernel.
     cuFuncGetModule 11000 "cuFuncGetModule" (result: Out<CUmodule>, handle: CUfunction) {
@@ -236,7 +234,7 @@ api! { API:
     /// Offset and size of a parameter of a kernel.
     cuFuncGetParamInfo 12040 "cuFuncGetParamInfo" (handle: CUfunction, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         let function = function(handle)?;
-        let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let (at, size) = function.params.get(index).copied().ok_or(INVALID)?;
         offset.write(at as usize)?;
         bytes.write_if_wanted(size as usize);
         Ok(())
@@ -261,7 +259,7 @@ api! { API:
     /// How many blocks of a kernel run on a multiprocessor at a time, with flags, which have no effect here.
     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" (result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usize, flags: c_uint) {
         if flags > 1 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         occupancy(result, handle, block, dynamic)
     }
@@ -272,7 +270,7 @@ api! { API:
     /// The block size with the most threads at a time, with flags, which have no effect here.
     cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
         if flags > 1 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         best_block(grid, block, handle, dynamic_of, dynamic, limit)
     }
@@ -281,7 +279,7 @@ api! { API:
         Context::current()?;
         let (function, chip) = (function(handle)?, &driver()?.config.chip);
         let blocks = u64::try_from(blocks).ok().filter(|&blocks| blocks > 0 && block > 0);
-        let share = u64::from(chip.shared_of_multiprocessor) * 1024 / blocks.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let share = u64::from(chip.shared_of_multiprocessor) * 1024 / blocks.ok_or(INVALID)?;
         let reserved = if chip.capability >= 80 { 1024 } else { 0 };
         let share = (share / 128 * 128).min(u64::from(chip.shared_opt_in) * 1024 + reserved);
         result.write(share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)

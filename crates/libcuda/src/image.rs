@@ -6,10 +6,10 @@ pub use fatbin::linked::Part as Source;
 use fatbin::{HEADER_BYTES, MAGIC, WRAPPER_MAGIC, linked};
 use ptxvm::{Color, Module, SourceFile};
 
-use crate::Status;
 use crate::cache::compiled;
 use crate::config::Config;
 use crate::log::log;
+use crate::{INVALID, Status};
 
 /// The most registers that a thread may have.
 const MAX_REGISTERS: u32 = 255;
@@ -49,7 +49,7 @@ impl From<Status> for Refusal {
 /// `image` must point to an image of any kind.
 pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, Refusal> {
     if image.is_null() {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE.into());
+        return Err(INVALID.into());
     }
     let bytes = image.cast::<u8>();
     // SAFETY: every binary image has these bytes; a text ends in a zero, which the comparison does not pass.

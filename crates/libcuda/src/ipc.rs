@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::{CONTEXTS, Context};
 use crate::driver::driver;
@@ -20,8 +19,7 @@ use crate::memory::{self, Allocation, DEVICE_BASE};
 use crate::pointers::Out;
 use crate::share::{self, Name, Shared};
 use crate::shared_event::SharedEvent;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// The allocations of this process that have moved to shared memory, by address.
 static EXPORTED: Mutex<BTreeMap<u64, Arc<Shared>>> = Mutex::new(BTreeMap::new());

@@ -8,7 +8,6 @@ use std::time::Instant;
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
 use ptxvm::Color;
 
-use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
 use crate::function::{Function, function_in};
@@ -17,6 +16,7 @@ use crate::log::log;
 use crate::operation::Operation;
 use crate::pointers::{In, required};
 use crate::stream::{Default, Stream};
+use crate::{INVALID, Status};
 
 /// A launch of a kernel, with a copy of its parameters.
 #[derive(Clone)]
@@ -45,25 +45,24 @@ impl KernelLaunch {
     /// # Errors
     /// If the device or the kernel does not allow the launch.
     pub fn check(&self) -> Result<(), Status> {
-        let invalid = Err(Status::CUDA_ERROR_INVALID_VALUE);
         let [bx, by, bz] = self.block.map(u64::from);
         let [gx, gy, gz] = self.grid.map(u64::from);
         if [bx, by, bz, gx, gy, gz].contains(&0) || bx > 1024 || by > 1024 || bz > 64 {
-            return invalid;
+            return Err(INVALID);
         }
         let threads = bx * by * bz;
         if threads > 1024 || gx > 0x7fff_ffff || gy > 65535 || gz > 65535 {
-            return invalid;
+            return Err(INVALID);
         }
         let function = &self.function;
         if function.required_block.is_some_and(|required| required != self.block) {
-            return invalid;
+            return Err(INVALID);
         }
         if threads > function.attributes.max_threads.into() {
             return Err(Status::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
         }
         if self.dynamic_shared > function.most_dynamic.load(std::sync::atomic::Ordering::Relaxed) {
-            return invalid;
+            return Err(INVALID);
         }
         let module = &function.module.loaded.module().program().module;
         let mut config = machine::LaunchConfig::new(self.grid, self.block);
@@ -156,7 +155,7 @@ pub unsafe fn params(
     let mut bytes = vec![0; function.attributes.param_bytes as usize];
     if !pointers.is_null() {
         if !extra.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         // SAFETY: the caller's promise.
         let pointers = unsafe { In::new(pointers) }.read_all(function.params.len())?;
@@ -169,7 +168,7 @@ pub unsafe fn params(
         return Ok(bytes);
     }
     if extra.is_null() {
-        return if function.params.is_empty() { Ok(bytes) } else { Err(Status::CUDA_ERROR_INVALID_VALUE) };
+        return if function.params.is_empty() { Ok(bytes) } else { Err(INVALID) };
     }
     let (mut buffer, mut size) = (std::ptr::null::<u8>(), 0);
     for i in (0..8).step_by(2) {
@@ -180,12 +179,12 @@ pub unsafe fn params(
                 END => break,
                 BUFFER => buffer = value().cast(),
                 BUFFER_BYTES => size = crate::pointers::read(value().cast::<usize>())?,
-                _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+                _ => return Err(INVALID),
             }
         }
     }
     if buffer.is_null() && !function.params.is_empty() {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let count = size.min(bytes.len());
     // SAFETY: the program says that its buffer has this many bytes.
@@ -203,21 +202,29 @@ pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
 const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 
+/// The values of an attribute of a launch.
+///
+/// # Safety
+/// `config.attrs` must point to `config.numAttrs` attributes, and this one's value must begin with a `T`.
+unsafe fn attributes<T>(config: &CUlaunchConfig, wanted: u32) -> impl Iterator<Item = T> {
+    let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
+    (0..count).filter_map(move |i| {
+        // SAFETY: the caller's promise. Any number could be its id.
+        unsafe {
+            let attribute = config.attrs.add(i);
+            let id = (&raw const (*attribute).id).cast::<u32>().read();
+            (id == wanted).then(|| (&raw const (*attribute).value).cast::<T>().read())
+        }
+    })
+}
+
 /// The cluster dimensions among the attributes of a launch.
 ///
 /// # Safety
 /// `config.attrs` must point to `config.numAttrs` attributes.
 pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
-    let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
-    (0..count).find_map(|i| {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let attribute = config.attrs.add(i);
-            let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
-            let value = std::ptr::addr_of!((*attribute).value).cast::<[u32; 3]>();
-            if id == CLUSTER { cluster_of(value.read()) } else { None }
-        }
-    })
+    // SAFETY: the caller's promise.
+    unsafe { attributes(config, CLUSTER) }.find_map(cluster_of)
 }
 
 /// Performs `cuLaunchKernelEx`.
@@ -236,26 +243,17 @@ unsafe fn launch_ex(
         let config = config.read()?;
         let stream = default.stream(config.hStream)?;
         let function = function_in(handle, || stream.context())?;
-        let mut launch = KernelLaunch {
+        let launch = KernelLaunch {
             params: params(&function, pointers, extra)?,
             function,
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             dynamic_shared: config.sharedMemBytes,
-            cooperative: false,
+            cooperative: attributes::<c_int>(&config, COOPERATIVE).last().is_some_and(|value| value != 0),
             cluster: clusters(&config),
         };
         if config.numAttrs > 0 && config.attrs.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
-        for i in 0..config.numAttrs as usize {
-            let attribute = config.attrs.add(i);
-            // Any number could be there.
-            let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
-            let value = std::ptr::addr_of!((*attribute).value);
-            if id == COOPERATIVE {
-                launch.cooperative = value.cast::<c_int>().read() != 0;
-            }
+            return Err(INVALID);
         }
         submit(&stream, launch)
     }

@@ -71,6 +71,9 @@ pub use cudarc::driver::sys::CUresult as Status;
 /// The CUDA version that the driver reports.
 pub const DRIVER_VERSION: i32 = devices::CUDA_VERSION;
 
+/// What most functions answer to arguments that they do not take.
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
 /// Locks a mutex, also after a panic of its last holder: a panic ends one call, not the driver.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

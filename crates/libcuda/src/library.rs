@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlibrary, CUmodule};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -17,6 +16,7 @@ use crate::jit::Options;
 use crate::lock;
 use crate::module::{MODULES, Module};
 use crate::pointers::{In, Out, Text, required};
+use crate::{INVALID, Status};
 
 /// The libraries that have not been unloaded, and their kernels.
 static LIBRARIES: Handles<Library> = Handles::new();
@@ -228,12 +228,12 @@ api! { API:
     cuKernelSetCacheConfig 12000 "cuKernelSetCacheConfig" (handle: CUkernel, config: c_uint, device: CUdevice) {
         driver()?.ordinal(device)?;
         kernel(handle)?;
-        if config > 3 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config > 3 { Err(INVALID) } else { Ok(()) }
     }
     /// Offset and size of a parameter of a kernel.
     cuKernelGetParamInfo 12040 "cuKernelGetParamInfo" (handle: CUkernel, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         let function = kernel(handle)?.function(&*Context::current()?)?;
-        let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let (at, size) = function.params.get(index).copied().ok_or(INVALID)?;
         offset.write(at as usize)?;
         bytes.write_if_wanted(size as usize);
         Ok(())

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 
 use cudarc::driver::sys::CUlinkState;
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::handles::Handles;
@@ -13,6 +12,7 @@ use crate::image::{Refusal, Source, compile, sources_of_bytes};
 use crate::jit::Options;
 use crate::lock;
 use crate::pointers::{In, Out, Text};
+use crate::{INVALID, Status};
 
 static LINKERS: Handles<Linker> = Handles::new();
 
@@ -70,7 +70,7 @@ api! { API:
     ) {
         let linker = linker(handle)?;
         if data.is_null() || bytes == 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         let label = if label.is_null() { "<link>".into() } else { String::from_utf8_lossy(label.bytes()?) };
         linker.add(std::slice::from_raw_parts(data.cast(), bytes), &label)

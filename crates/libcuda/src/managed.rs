@@ -4,13 +4,13 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUmemLocation, CUstream};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::memory::Kind;
 use crate::operation::Operation;
 use crate::pointers::{In, write};
+use crate::{INVALID, Status};
 
 /// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
 /// effect and is not kept.
@@ -24,11 +24,10 @@ unsafe fn range_attribute(
     address: u64,
     count: usize,
 ) -> Result<(), Status> {
-    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
     let allocations = &driver()?.allocations;
     let is_managed = allocations.find(address).is_some_and(|allocation| allocation.kind == Kind::Managed);
     if data.is_null() || count == 0 || !is_managed {
-        return Err(invalid);
+        return Err(INVALID);
     }
     allocations.check(address, count as u64)?;
     // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); then the newer attributes with separate kind and number.
@@ -37,10 +36,10 @@ unsafe fn range_attribute(
         2 | 4 => (-2, bytes == 4),
         3 => (-2, bytes >= 4 && bytes.is_multiple_of(4)),
         5..=8 => (0, bytes == 4),
-        _ => return Err(invalid),
+        _ => return Err(INVALID),
     };
     if !fits {
-        return Err(invalid);
+        return Err(INVALID);
     }
     for i in 0..bytes / 4 {
         // SAFETY: the caller's promise.
@@ -61,7 +60,7 @@ api! { API:
         let (places, sizes) = (data.read_all(attribute_count)?, sizes.read_all(attribute_count)?);
         let attributes = attributes.read_all(attribute_count)?;
         if attribute_count == 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         for ((place, bytes), attribute) in places.into_iter().zip(sizes).zip(attributes) {
             range_attribute(place, bytes, attribute, address, count)?;
@@ -72,7 +71,7 @@ api! { API:
     cuMemAdvise 8000 "cuMemAdvise" (address: CUdeviceptr, bytes: usize, advice: c_uint, _device: CUdevice) {
         Context::current()?;
         if !(1..=6).contains(&advice) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         driver()?.allocations.check(address, bytes as u64)
     }
@@ -80,7 +79,7 @@ api! { API:
     cuMemAdvise 12020 "cuMemAdvise_v2" (address: CUdeviceptr, bytes: usize, advice: c_uint, _location: CUmemLocation) {
         Context::current()?;
         if !(1..=6).contains(&advice) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         driver()?.allocations.check(address, bytes as u64)
     }

@@ -12,12 +12,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use cudarc::driver::sys::{CUdeviceptr, CUpointer_attribute};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
 use crate::host_pages::Pages;
 use crate::pointers::{In, Out, required, write};
+use crate::{INVALID, Status};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
 pub const DEVICE_BASE: u64 = 1 << 48;
@@ -158,13 +158,13 @@ impl Allocations {
             return Ok(());
         }
         let mut address = address;
-        let end = address.checked_add(bytes).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let end = address.checked_add(bytes).ok_or(INVALID)?;
         loop {
-            let allocation = self.find(address).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+            let allocation = self.find(address).ok_or(INVALID)?;
             match allocation.base + allocation.bytes {
                 last if last >= end => return Ok(()),
                 last if allocation.kind == Kind::Mapped => address = last,
-                _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+                _ => return Err(INVALID),
             }
         }
     }
@@ -202,7 +202,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     let driver = driver()?;
     let bytes = bytes as u64;
     if bytes == 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let used = crate::in_use::bytes(context.device);
     if kind.is_of_device() && used.checked_add(bytes).is_none_or(|used| used > driver.config.memory) {
@@ -274,7 +274,7 @@ pub fn free(address: u64) -> Result<(), Status> {
 /// # Errors
 /// If the machine has no memory there.
 pub fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
-    let freed = driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE);
+    let freed = driver.machine.free(address).map_err(|_| INVALID);
     crate::ipc::forget(address);
     freed
 }
@@ -289,7 +289,7 @@ const READ_ONLY: c_uint = 8;
 fn allocate_host(result: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<(), Status> {
     let context = Context::current()?;
     if result.is_null() || flags & !HOST_FLAGS != 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let address = allocate(&context, bytes, Kind::Host(flags), "cuMemHostAlloc")?;
     result.write(std::ptr::with_exposed_provenance_mut(address as usize))
@@ -302,7 +302,7 @@ fn host_allocation(pointer: *mut c_void) -> Result<Allocation, Status> {
     let is_host = |allocation: &Allocation| {
         matches!(allocation.kind, Kind::Host(_) | Kind::Registered(_) | Kind::Managed)
     };
-    found.filter(is_host).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    found.filter(is_host).ok_or(INVALID)
 }
 
 /// Answers `cuPointerGetAttribute`. For an unknown pointer it fails; `cuPointerGetAttributes` returns zeros instead.
@@ -313,7 +313,7 @@ unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> 
     use CUpointer_attribute as A;
     let driver = driver()?;
     let allocation = driver.allocations.find(address);
-    let known = allocation.ok_or(Status::CUDA_ERROR_INVALID_VALUE);
+    let known = allocation.ok_or(INVALID);
     let is_host = |allocation: &Allocation| !allocation.kind.is_of_device();
     let is = |wanted: A| attribute == wanted as u32;
     // SAFETY: the caller's promise.
@@ -332,7 +332,7 @@ unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> 
             }
             _ if is(A::CU_POINTER_ATTRIBUTE_HOST_POINTER) => match known? {
                 _ if address < DEVICE_BASE => write(data.cast::<u64>(), address),
-                _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+                _ => Err(INVALID),
             },
             _ if is(A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) => write(data.cast::<u32>(), known.map(|_| 0)?),
             _ if is(A::CU_POINTER_ATTRIBUTE_BUFFER_ID) => write(data.cast::<u64>(), known?.id),
@@ -357,7 +357,7 @@ unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> 
             }
             _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR) => write(data.cast::<u64>(), known?.base),
             _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) => write(data.cast::<u64>(), known?.id),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => Err(INVALID),
         }
     }
 }
@@ -396,10 +396,10 @@ api! { API:
     cuMemAllocPitch 3020 "cuMemAllocPitch_v2" (result: Out<CUdeviceptr>, pitch: Out<usize>, width: usize, height: usize, element: c_uint) {
         let context = Context::current()?;
         if result.is_null() || pitch.is_null() || !matches!(element, 4 | 8 | 16) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
-        let row = width.checked_next_multiple_of(PITCH).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        let bytes = row.checked_mul(height).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let row = width.checked_next_multiple_of(PITCH).ok_or(INVALID)?;
+        let bytes = row.checked_mul(height).ok_or(INVALID)?;
         result.write(allocate(&context, bytes, Kind::Device, "cuMemAllocPitch")?)?;
         pitch.write(row)
     }
@@ -407,7 +407,7 @@ api! { API:
     cuMemAllocManaged 6000 "cuMemAllocManaged" (result: Out<CUdeviceptr>, bytes: usize, flags: c_uint) {
         let context = Context::current()?;
         if result.is_null() || !matches!(flags, 1 | 2) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         result.write(allocate(&context, bytes, Kind::Managed, "cuMemAllocManaged")?)
     }
@@ -438,14 +438,14 @@ api! { API:
         let driver = driver()?;
         let address = pointer.addr() as u64;
         let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Host(_)));
-        found.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        found.ok_or(INVALID)?;
         give_back(driver, address)
     }
     /// Lets kernels reach memory of the program.
     cuMemHostRegister 6050 "cuMemHostRegister_v2" (pointer: *mut c_void, bytes: usize, flags: c_uint) {
         let context = Context::current()?;
         let start = NonNull::new(pointer.cast::<u8>()).filter(|_| bytes > 0 && flags & !(HOST_FLAGS | READ_ONLY) == 0);
-        let start = start.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let start = start.ok_or(INVALID)?;
         let (driver, address) = (driver()?, pointer.expose_provenance() as u64);
         let taken = |_| Status::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
         let name = "memory of the host (cuMemHostRegister)";
@@ -461,12 +461,12 @@ api! { API:
         let (driver, address) = (driver()?, pointer.addr() as u64);
         let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Registered(_)));
         found.ok_or(Status::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
-        driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+        driver.machine.free(address).map_err(|_| INVALID)
     }
     /// The address that kernels use for pinned memory: the same.
     cuMemHostGetDevicePointer 3020 "cuMemHostGetDevicePointer_v2" (result: Out<CUdeviceptr>, pointer: *mut c_void, flags: c_uint) {
         if flags != 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         host_allocation(pointer)?;
         result.write(pointer.addr() as u64)
@@ -475,7 +475,7 @@ api! { API:
     cuMemHostGetFlags 2030 "cuMemHostGetFlags" (flags: Out<c_uint>, pointer: *mut c_void) {
         match host_allocation(pointer)?.kind {
             Kind::Host(given) | Kind::Registered(given) => flags.write(given | 2),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => Err(INVALID),
         }
     }
     /// Bytes of device memory that are free, and all of them.
@@ -518,7 +518,7 @@ api! { API:
         Context::current()?;
         let settable = attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as u32;
         if value.is_null() || !settable || driver()?.allocations.find(address).is_none() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use cudarc::driver::sys::{CUfunction, CUstream};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::function::{Function, function};
@@ -15,8 +14,7 @@ use crate::launch::{KernelLaunch, submit};
 use crate::lock;
 use crate::pointers::In;
 use crate::stream::Default as DefaultStream;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// The settings of a kernel.
 #[derive(Clone, Default)]

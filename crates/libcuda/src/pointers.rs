@@ -2,14 +2,14 @@
 
 use caller::Library;
 
-use crate::Status;
+use crate::{INVALID, Status};
 
 /// The driver, as a library that the program calls.
 pub struct Driver;
 
 impl Library for Driver {
     type Error = Status;
-    const NULL_POINTER: Status = Status::CUDA_ERROR_INVALID_VALUE;
+    const NULL_POINTER: Status = INVALID;
     const UNKNOWN_NAME: Status = Status::CUDA_ERROR_NOT_FOUND;
 }
 

@@ -9,7 +9,6 @@ use cudarc::driver::sys::{
     CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
 };
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -21,6 +20,7 @@ use crate::operation::Operation;
 use crate::pointers::{In, Out, read, write};
 use crate::share::Shared;
 use crate::stream::Stream;
+use crate::{INVALID, Status};
 
 static POOLS: Handles<Pool> = Handles::new();
 
@@ -113,7 +113,7 @@ impl Pool {
 
     fn take(self: &Arc<Pool>, context: &Context, bytes: usize) -> Result<u64, Status> {
         if self.is_imported {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         let address = allocate(context, bytes, Kind::Pool, "cuMemAllocAsync")?;
         self.count(address, bytes as u64);
@@ -164,7 +164,7 @@ pub fn synchronized() {
 
 fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>, Status> {
     driver()?;
-    POOLS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    POOLS.get(handle).ok_or(INVALID)
 }
 
 /// A place of memory (`CUmemLocation`). Its kind may be any value, so it is a number.
@@ -189,7 +189,7 @@ impl Location {
     fn device(self) -> Result<u32, Status> {
         match self.kind {
             1 => driver()?.ordinal(self.id),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => Err(INVALID),
         }
     }
 }
@@ -207,7 +207,7 @@ fn allocate_in(
 ) -> Result<(), Status> {
     let context = stream.context()?;
     if result.is_null() || bytes == 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let bytes = if driver()?.config.pad_variables { bytes.next_multiple_of(ARRAY_GRANULE) } else { bytes };
     if stream.is_capturing() {
@@ -238,7 +238,7 @@ api! { API:
         if matches!(kind, Some(Kind::Pool | Kind::Device | Kind::Imported)) || allocations.is_promised(address) {
             stream.submit(Operation::Free(address))
         } else {
-            Err(Status::CUDA_ERROR_INVALID_VALUE)
+            Err(INVALID)
         }
     }
     /// Makes a pool.
@@ -257,31 +257,31 @@ api! { API:
     cuMemPoolExportToShareableHandle 11020 "cuMemPoolExportToShareableHandle" (result: *mut c_void, handle: CUmemoryPool, kind: c_uint, flags: c_ulonglong) {
         let pool = pool(handle)?;
         let shared = pool.shared.as_ref().filter(|_| !pool.is_imported && kind == DESCRIPTOR && flags == 0);
-        let shared = shared.filter(|_| !result.is_null()).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let shared = shared.filter(|_| !result.is_null()).ok_or(INVALID)?;
         write(result.cast::<c_int>(), shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?)
     }
     /// Opens a pool of another process by its descriptor, which stays the program's.
     cuMemPoolImportFromShareableHandle 11020 "cuMemPoolImportFromShareableHandle" (result: Out<CUmemoryPool>, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) {
         let device = Context::current()?.device;
         let descriptor = c_int::try_from(handle.addr()).ok().filter(|_| kind == DESCRIPTOR && flags == 0);
-        let descriptor = descriptor.filter(|_| !result.is_null()).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        let shared = Shared::of_descriptor(descriptor).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)?;
+        let descriptor = descriptor.filter(|_| !result.is_null()).ok_or(INVALID)?;
+        let shared = Shared::of_descriptor(descriptor).map_err(|_| INVALID)?;
         result.write(handle_of(&Pool::insert(Pool { device, shared: Some(shared), is_imported: true, ..Pool::default() })))
     }
     /// Makes what another process needs to open an allocation of a pool that is shared.
     cuMemPoolExportPointer 11020 "cuMemPoolExportPointer" (result: Out<CUmemPoolPtrExportData>, address: CUdeviceptr) {
         Context::current()?;
-        let allocation = driver()?.allocations.find(address).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let allocation = driver()?.allocations.find(address).ok_or(INVALID)?;
         let is_shared = lock(&OWNERS).get(&allocation.base).is_some_and(|pool| pool.shared.is_some());
         if result.is_null() || !is_shared {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         result.write(CUmemPoolPtrExportData { reserved: crate::ipc::handle_of(&allocation)? })
     }
     /// Opens an allocation of a pool of another process. It is freed as those of pools are.
     cuMemPoolImportPointer 11020 "cuMemPoolImportPointer" (result: Out<CUdeviceptr>, handle: CUmemoryPool, data: In<CUmemPoolPtrExportData>) {
         if result.is_null() || !pool(handle)?.is_imported {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         result.write(crate::ipc::import(&data.read()?.reserved, true)?)
     }
@@ -290,12 +290,12 @@ api! { API:
         let pool = pool(handle)?;
         let (default, current) = Pool::of_device(pool.device);
         if Arc::ptr_eq(&pool, &default) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         if Arc::ptr_eq(&pool, &current) {
             lock(&OF_DEVICES).insert(pool.device, (Arc::clone(&default), default));
         }
-        POOLS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+        POOLS.remove(handle).map(drop).ok_or(INVALID)
     }
     /// An attribute of a pool.
     cuMemPoolGetAttribute 11020 "cuMemPoolGetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
@@ -311,7 +311,7 @@ api! { API:
             RESERVED_HIGH => memory.most_reserved,
             USED => memory.used,
             USED_HIGH => memory.most_used,
-            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => return Err(INVALID),
         })
     }
     /// Changes an attribute of a pool.
@@ -332,7 +332,7 @@ api! { API:
                     _ => memory.most_used = memory.used,
                 }
             }
-            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => return Err(INVALID),
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ api! { API:
     /// Lets devices reach the memory of a pool, which all can.
     cuMemPoolSetAccess 11020 "cuMemPoolSetAccess" (handle: CUmemoryPool, access: *const CUmemAccessDesc, count: usize) {
         pool(handle)?;
-        if access.is_null() && count > 0 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if access.is_null() && count > 0 { Err(INVALID) } else { Ok(()) }
     }
     /// Whether a device reaches the memory of a pool: reads and writes.
     cuMemPoolGetAccess 11020 "cuMemPoolGetAccess" (flags: Out<c_uint>, handle: CUmemoryPool, location: In<Location>) {
@@ -376,14 +376,14 @@ api! { API:
             1 => memory.most_used,
             2 => memory.reserved,
             3 => memory.most_reserved,
-            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            _ => return Err(INVALID),
         })
     }
     /// Begins to look anew for the most that the memory of graphs took.
     cuDeviceSetGraphMemAttribute 11040 "cuDeviceSetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
         let pool = Pool::of_device(driver()?.ordinal(device)?).0;
         if !matches!(attribute, 1 | 3) || read(value.cast::<u64>())? != 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         let mut memory = lock(&pool.memory);
         match attribute {

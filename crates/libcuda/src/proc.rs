@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::CUuuid;
 
-use crate::Status;
 use crate::api::{Function, api, functions};
 use crate::log::log;
 use crate::pointers::{Out, Text};
 use crate::stream::Default;
+use crate::{INVALID, Status};
 
 /// Flags that select the default stream.
 const LEGACY_STREAM: u64 = 1;
@@ -63,7 +63,7 @@ fn look_up(
     found: Option<Out<u32>>,
 ) -> Result<(), Status> {
     if flags > LEGACY_STREAM + PER_THREAD_STREAM || result.is_null() || version < 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let name = name.bytes()?;
     let function = find(name, version, flags);

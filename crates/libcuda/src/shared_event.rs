@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use crate::Status;
 use crate::context::Context;
 use crate::lock;
 use crate::share::{Kind, Name, Shared};
+use crate::{INVALID, Status};
 
 /// The most events that a process shares at a time.
 const MOST: usize = 16_384;
@@ -97,7 +97,7 @@ impl SharedEvent {
             None => {
                 let shared = name.open().map_err(|_| Status::CUDA_ERROR_MAP_FAILED)?;
                 if shared.bytes() != MOST * size_of::<Slot>() {
-                    return Err(Status::CUDA_ERROR_INVALID_VALUE);
+                    return Err(INVALID);
                 }
                 let page = Arc::new(Page(shared));
                 others.retain(|_, page| page.strong_count() > 0);
@@ -107,7 +107,7 @@ impl SharedEvent {
         };
         let [index, event] = name.numbers;
         let index = usize::try_from(index).ok().filter(|&index| index < MOST);
-        let index = index.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let index = index.ok_or(INVALID)?;
         if page.slot(index).event.load(Ordering::Acquire) != event {
             return Err(Status::CUDA_ERROR_INVALID_HANDLE);
         }

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream, CUstreamCallback};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::{Context, without_contexts};
 use crate::driver::driver;
@@ -26,6 +25,7 @@ use crate::queue::Queue;
 use crate::shared_event::SharedEvent;
 use crate::status::of_panic;
 use crate::stream_order;
+use crate::{INVALID, Status};
 
 /// The streams that the program has created and not destroyed.
 pub static STREAMS: Handles<Stream> = Handles::new();
@@ -239,7 +239,7 @@ fn create(result: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<(), S
     let kind = match flags {
         0 => Kind::Blocking,
         NON_BLOCKING => Kind::NonBlocking,
-        _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+        _ => return Err(INVALID),
     };
     let stream = Stream::new(Arc::downgrade(&context), kind, priority.clamp(GREATEST_PRIORITY, 0));
     result.write(handle_of(&stream))?;
@@ -266,7 +266,7 @@ impl HostFunction {
     /// # Errors
     /// If there is no function.
     pub fn new(function: CUhostFn, argument: *mut c_void) -> Result<HostFunction, Status> {
-        let function = function.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let function = function.ok_or(INVALID)?;
         Ok(HostFunction { function, argument })
     }
 
@@ -352,7 +352,7 @@ api! { API:
     /// Lets a stream wait for an event.
     cuStreamWaitEvent 3020 "cuStreamWaitEvent" / 7000 "cuStreamWaitEvent_ptsz" (handle: CUstream, of: CUevent, flags: c_uint) |default| {
         if flags > 1 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         default.stream(handle)?.wait(&*event(of)?)
     }
@@ -366,7 +366,7 @@ api! { API:
     }
     /// Calls a function of the program, with the stream and its status, when all work before is done.
     cuStreamAddCallback 5000 "cuStreamAddCallback" / 7000 "cuStreamAddCallback_ptsz" (handle: CUstream, function: CUstreamCallback, argument: *mut c_void, flags: c_uint) |default| {
-        let function = function.filter(|_| flags == 0).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let function = function.filter(|_| flags == 0).ok_or(INVALID)?;
         default.stream(handle)?.submit(Operation::Callback(Callback { function, stream: handle, argument }))
     }
     /// The flags that a stream was made with.
@@ -399,7 +399,7 @@ api! { API:
     cuStreamAttachMemAsync 6000 "cuStreamAttachMemAsync" / 7000 "cuStreamAttachMemAsync_ptsz" (handle: CUstream, address: CUdeviceptr, _bytes: usize, flags: c_uint) |default| {
         let stream = default.stream(handle)?;
         if !matches!(flags, 1 | 2 | 4) || driver()?.allocations.find(address).is_none() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         stream.submit(Operation::Nothing)
     }
@@ -411,6 +411,6 @@ api! { API:
     /// Sets an attribute of a stream: none has an effect here.
     cuStreamSetAttribute 11000 "cuStreamSetAttribute" / 11000 "cuStreamSetAttribute_ptsz" (handle: CUstream, attribute: c_uint, value: *const c_void) |default| {
         default.stream(handle)?;
-        if value.is_null() || !matches!(attribute, 1 | 3 | 8 | 10) { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if value.is_null() || !matches!(attribute, 1 | 3 | 8 | 10) { Err(INVALID) } else { Ok(()) }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -13,8 +12,7 @@ use crate::memory::DEVICE_BASE;
 use crate::operation::Operation;
 use crate::stream::Stream;
 use crate::stream_order::{self, Use};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// A value in memory, of 4 or 8 bytes.
 #[derive(Clone, Copy, Debug)]

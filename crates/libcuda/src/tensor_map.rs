@@ -9,14 +9,12 @@ use ptxvm::tensor_map::{
     BYTES, Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap,
 };
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::log::log;
 use crate::pointers::{In, Out, read, write};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// Checks that the devices have the unit that copies boxes.
 fn is_supported(capability: u32) -> Result<(), Status> {

@@ -14,7 +14,6 @@ use cudarc::driver::sys::{
 };
 use ptxvm::{AddressMode, Filter, Image, ImageDescriptor, Sampler, Surface, TexelFormat, Texture};
 
-use crate::Status;
 use crate::api::api;
 use crate::array::{Array, PlaneDescription, array, format, mipmapped};
 use crate::context::Context;
@@ -23,8 +22,7 @@ use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::module::{Module, module};
 use crate::pointers::{In, Out, Text, read, required};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// The flags of textures that there are.
 const FLAGS: u32 =

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
 
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -17,6 +16,7 @@ use crate::lock;
 use crate::memory::Kind;
 use crate::pointers::{Out, required, write};
 use crate::share::Shared;
+use crate::{INVALID, Status};
 
 /// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
@@ -91,8 +91,6 @@ fn ranges() -> MutexGuard<'static, BTreeMap<u64, Range>> {
 fn is_whole(bytes: u64) -> bool {
     bytes > 0 && bytes.is_multiple_of(GRANULARITY)
 }
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
 /// The kinds of handles for other processes that a program has asked for.
 fn handle_types(properties: &CUmemAllocationProp) -> c_uint {

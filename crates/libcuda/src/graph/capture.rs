@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
 
 use super::{Body, GRAPHS, Graph, Node, graph, lock, nodes_at, number};
-use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
 use crate::operation::Operation;
 use crate::pointers::{In, InOut, Out};
 use crate::stream::Stream;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// A capture in progress. It begins in one stream. Other streams join when they wait for events that were recorded in it.
 pub struct Capture {

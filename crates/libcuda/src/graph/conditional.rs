@@ -11,7 +11,6 @@ use cudarc::driver::sys::{CUcontext, CUgraph};
 
 use super::exec::{Step, perform, steps};
 use super::{GRAPHS, Graph, graph, lock};
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -19,8 +18,7 @@ use crate::fill::Fill;
 use crate::handles::handle_of;
 use crate::memory::{Kind, allocate, free};
 use crate::pointers::{InOut, Out};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// A value that conditional nodes test.
 pub struct Condition {

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode};
 
 use super::{Node, graph, lock, node, nodes_at};
-use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
 use crate::pointers::{In, InOut, Out};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// Writes as many nodes as the program has room for, and nulls if it has room for more. Returns how many it wrote: without places, how
 /// many there are.

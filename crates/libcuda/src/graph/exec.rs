@@ -12,7 +12,6 @@ use cudarc::driver::sys::{
 
 use super::nodes::{body, kernel, kernel_2};
 use super::{Body, Choice, Graph, Node, copy, fill, free_graph, graph, lock, node};
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -20,8 +19,7 @@ use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::{In, Out, Text, required};
 use crate::stream::{HostFunction, Stream};
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 static EXECS: Handles<Exec> = Handles::new();
 
@@ -274,25 +272,9 @@ fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode
 
 /// The graph in the DOT language of Graphviz.
 fn dot(graph: &Graph) -> String {
-    let kinds = [
-        "kernel",
-        "memcpy",
-        "memset",
-        "host",
-        "graph",
-        "empty",
-        "wait",
-        "record",
-        "",
-        "",
-        "alloc",
-        "free",
-        "",
-        "conditional",
-    ];
     let label = |node: &Arc<Node>| match node.body() {
         Body::Kernel(launch) => launch.function.name().to_owned(),
-        body => kinds.get(body.kind() as usize).copied().unwrap_or_default().to_owned(),
+        body => body.kind().1.to_owned(),
     };
     let nodes = graph.nodes();
     let nodes = nodes.iter().map(|node| format!("    n{} [label={:?}];\n", node.id, label(node)));

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::Status;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::memory::Kind;
+use crate::{INVALID, Status};
 
 /// An address of graph memory.
 pub struct GraphMemory {
@@ -26,7 +26,7 @@ impl GraphMemory {
         let too_much = bytes as u64 > driver.config.memory;
         if bytes == 0 || too_much {
             let out_of_memory = Status::CUDA_ERROR_OUT_OF_MEMORY;
-            return Err(if too_much { out_of_memory } else { Status::CUDA_ERROR_INVALID_VALUE });
+            return Err(if too_much { out_of_memory } else { INVALID });
         }
         let name = match crate::origin::caller() {
             Some(caller) => format!("memory of a graph ({what}, called by {caller})"),

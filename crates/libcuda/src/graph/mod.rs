@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use caller::structures::BoxCopy;
 use cudarc::driver::sys::{CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphNode};
 
-use crate::Status;
 use crate::api::Function;
 use crate::copy::{Copy, copy_3d};
 use crate::driver::driver;
@@ -26,6 +25,7 @@ use crate::launch::KernelLaunch;
 use crate::lock;
 use crate::pointers::In;
 use crate::stream::HostFunction;
+use crate::{INVALID, Status};
 
 pub use capture::{CaptureState, Captured};
 pub use conditional::Choice;
@@ -72,27 +72,27 @@ unsafe impl Send for Body {}
 unsafe impl Sync for Body {}
 
 impl Body {
-    /// The number of its kind (`CUgraphNodeType`).
-    fn kind(&self) -> u32 {
+    /// The number of its kind (`CUgraphNodeType`), and a name for people.
+    fn kind(&self) -> (u32, &'static str) {
         match self {
-            Body::Kernel(_) => 0,
-            Body::Copy(..) => 1,
-            Body::Fill(_) => 2,
-            Body::Host(_) => 3,
-            Body::Child(_) => 4,
-            Body::Empty => 5,
-            Body::Wait(_) => 6,
-            Body::Record(_) => 7,
-            Body::Alloc(_) => 10,
-            Body::Free(_) => 11,
-            Body::Conditional(_) => 13,
+            Body::Kernel(_) => (0, "kernel"),
+            Body::Copy(..) => (1, "memcpy"),
+            Body::Fill(_) => (2, "memset"),
+            Body::Host(_) => (3, "host"),
+            Body::Child(_) => (4, "graph"),
+            Body::Empty => (5, "empty"),
+            Body::Wait(_) => (6, "wait"),
+            Body::Record(_) => (7, "record"),
+            Body::Alloc(_) => (10, "alloc"),
+            Body::Free(_) => (11, "free"),
+            Body::Conditional(_) => (13, "conditional"),
         }
     }
 
     /// Takes the parameters of another body of the same kind. A kernel's attributes stay, because they have their own functions.
     fn set_params(&mut self, mut new: Body) -> Result<(), Status> {
         if self.kind() != new.kind() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            return Err(INVALID);
         }
         if let (Body::Kernel(old), Body::Kernel(new)) = (&*self, &mut new) {
             (new.cooperative, new.cluster) = (old.cooperative, old.cluster);
@@ -127,7 +127,7 @@ impl Node {
     }
 
     fn graph(&self) -> Result<Arc<Graph>, Status> {
-        self.graph.upgrade().ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+        self.graph.upgrade().ok_or(INVALID)
     }
 }
 
@@ -184,7 +184,7 @@ impl Graph {
                 || !content.edges.insert((other.id, id))
             {
                 content.edges.retain(|(_, to)| *to != id);
-                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+                return Err(INVALID);
             }
         }
         content.nodes.push(Arc::clone(&node));
@@ -246,7 +246,7 @@ impl Graph {
         let mut done = vec![false; content.nodes.len()];
         while sorted.len() < content.nodes.len() {
             let next = (0..content.nodes.len()).find(|&i| !done[i] && waits_for[i].is_empty());
-            let next = next.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+            let next = next.ok_or(INVALID)?;
             done[next] = true;
             let id = content.nodes[next].id;
             for set in &mut waits_for {
@@ -284,18 +284,18 @@ impl Drop for Graph {
 
 fn graph(handle: CUgraph) -> Result<Arc<Graph>, Status> {
     driver()?;
-    GRAPHS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    GRAPHS.get(handle).ok_or(INVALID)
 }
 
 /// A graph that no node of another graph owns.
 fn free_graph(handle: CUgraph) -> Result<Arc<Graph>, Status> {
     let graph = graph(handle)?;
-    if graph.is_moved.load(Ordering::Acquire) { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(graph) }
+    if graph.is_moved.load(Ordering::Acquire) { Err(INVALID) } else { Ok(graph) }
 }
 
 fn node(handle: CUgraphNode) -> Result<Arc<Node>, Status> {
     driver()?;
-    NODES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    NODES.get(handle).ok_or(INVALID)
 }
 
 /// The nodes that the program passes.
@@ -312,7 +312,7 @@ fn copy(described: In<BoxCopy>) -> Result<Body, Status> {
 fn fill(params: In<CUDA_MEMSET_NODE_PARAMS>) -> Result<Fill, Status> {
     let params = params.read()?;
     if !matches!(params.elementSize, 1 | 2 | 4) || params.width == 0 || params.height == 0 {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        return Err(INVALID);
     }
     let fill = Fill {
         address: params.dst,

@@ -15,7 +15,6 @@ use super::conditional::conditional;
 use super::{
     Body, GRAPHS, Graph, GraphMemory, NODES, Node, copy, fill, free_graph, graph, lock, node, nodes_at,
 };
-use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
@@ -24,8 +23,7 @@ use crate::handles::handle_of;
 use crate::launch::{KernelLaunch, cluster_of, params};
 use crate::pointers::{In, InOut, Out, read, required, write};
 use crate::stream::HostFunction;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 /// Kernel parameters in the form that a program queries: the bytes, and a pointer to each parameter.
 pub struct KernelParams {
@@ -260,7 +258,7 @@ api! { API:
     }
     /// What kind of node it is.
     cuGraphNodeGetType 10000 "cuGraphNodeGetType" (handle: CUgraphNode, result: Out<c_uint>) {
-        result.write(node(handle)?.body().kind())
+        result.write(node(handle)?.body().kind().0)
     }
     /// A number that no other graph has.
     cuGraphGetId 13010 "cuGraphGetId" (handle: CUgraph, result: Out<c_uint>) {

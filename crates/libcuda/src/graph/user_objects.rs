@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use cudarc::driver::sys::{CUgraph, CUhostFn, CUuserObject};
 
 use super::{Graph, graph, lock};
-use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::pointers::Out;
 use crate::stream::HostFunction;
-
-const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+use crate::{INVALID, Status};
 
 static OBJECTS: Handles<UserObject> = Handles::new();
 
