@@ -20,11 +20,10 @@ impl Attributes for Chip {
 /// The value of an attribute; 0 if it is not modeled. NVIDIA's runtime queries every attribute that it knows, and gives up at the first
 /// error.
 fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
-    let since = |capability: u32| i32::from(chip.capability >= capability);
+    let from =
+        |capability: u32, value: i32, before: i32| if chip.capability >= capability { value } else { before };
+    let since = |capability: u32| from(capability, 1, 0);
     let kib = |kib: u32| (kib * 1024) as i32;
-    let kept_for_block = if chip.capability >= 80 { 1024 } else { 0 };
-    let (persisting, window) =
-        if chip.capability >= 80 { ((chip.l2_cache << 20) / 16 * 10, 128 << 20) } else { (0, 0) };
     match attribute {
         1..=3 => 1024,
         4 => 64,
@@ -39,59 +38,19 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
         14 | 30 => 512,
         15 | 19 | 31 | 41 | 44 | 78 | 79 | 80 | 83 | 90 | 91 | 99 => 1,
         16 => chip.multiprocessors as i32,
-        17 | 20 | 35 | 84 | 85 => 0,
         18 => chip.is_integrated().into(),
-        21..=23 => {
-            if chip.capability < 60 {
-                65536
-            } else {
-                131_072
-            }
-        }
-        24..=26 => {
-            if chip.capability < 60 {
-                4096
-            } else {
-                16384
-            }
-        }
-        27 | 28 | 42 | 52 | 53 | 77 => {
-            if chip.capability < 60 {
-                16384
-            } else {
-                32768
-            }
-        }
+        21..=23 => from(60, 131_072, 65536),
+        24..=26 => from(60, 16384, 4096),
+        27 | 28 | 42 | 45 | 46 | 49 | 52 | 53 | 77 => from(60, 32768, 16384),
         29 | 43 => 2048,
         32 => chip.has_ecc().into(),
         33 => devices::bus(device) as i32,
-        34 | 50 => 0,
         36 => (chip.memory_clock * 1000) as i32,
         37 => chip.memory_bus as i32,
         38 => (chip.l2_cache << 20) as i32,
         39 => chip.threads_of_multiprocessor as i32,
         40 => 3,
-        45 | 46 => {
-            if chip.capability < 60 {
-                16384
-            } else {
-                32768
-            }
-        }
-        47 | 48 => {
-            if chip.capability < 60 {
-                2048
-            } else {
-                8192
-            }
-        }
-        49 => {
-            if chip.capability < 60 {
-                16384
-            } else {
-                32768
-            }
-        }
+        47 | 48 => from(60, 8192, 2048),
         51 => 32,
         54 | 68 => 2046,
         55 | 61 | 63 | 64 | 66 | 67 => 32768,
@@ -110,33 +69,21 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
         87 => chip.double_ratio as i32,
         // Managed memory is host memory, which host and device may access at the same time.
         89 => since(60),
-        92..=94 | 122 | 123 => 1,
         95 => since(60),
+        92..=94 | 102 | 113 | 115 | 122 | 123 | 129 => 1,
         97 => kib(chip.shared_opt_in),
-        102 => 1,
         // Processes share memory by descriptors, also that of pools, and events.
         103 | 119 | 125 => 1,
         106 => chip.blocks_of_multiprocessor as i32,
-        108 => persisting as i32,
-        109 => window,
-        111 => kept_for_block,
-        112 => 0,
-        113 => 1,
-        115 => 1,
-        120 => since(90),
-        126 => {
-            if chip.capability >= 90 {
-                4
-            } else {
-                1
-            }
-        }
-        127 => since(90),
-        129 => 1,
+        108 => from(80, ((chip.l2_cache << 20) / 16 * 10) as i32, 0),
+        109 => from(80, 128 << 20, 0),
+        111 => from(80, 1024, 0),
+        126 => from(90, 4, 1),
+        120 | 127 => since(90),
         131 => -1,
-        134 => 0,
         // The selected allocation class makes no difference.
         160 => i32::MAX,
+        // It is also the value of 17, 20, 34, 35, 50, 84, 85, 112 and 134.
         _ => 0,
     }
 }
