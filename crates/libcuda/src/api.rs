@@ -2,8 +2,8 @@
 //!
 //! `cuGetProcAddress` (`proc.rs`) and docs/libcuda.md (`tests/page.rs`) use these declarations; `unsupported.rs` lists the functions that
 //! only fail. Types are those of cudarc, except that an enumeration from a program is read as a number, because it may have any value,
-//! and that pointers to results, values, arrays of them and strings are `Out`, `InOut`, `In` and `Text` (`pointers.rs`), which check for null and
-//! need no `unsafe`.
+//! and that pointers to results, values, arrays of them and strings are `Out`, `InOut`, `In` and `Text` (`pointers.rs`), which check for
+//! null and need no `unsafe`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
