@@ -7,7 +7,6 @@
 //! - `zmm0` and up: the words of the loop, then values of one basic block; `zmm30`: scratch; `zmm31`: the NaN of PTX
 //! - `k3` to `k6`: predicates of one basic block; `k7`: scratch. Other predicates are in the frame.
 
-use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterZmm, CodeAssembler, CodeLabel,
     dword_ptr, eax, ebp, ebx, ecx, edx, esi, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, r8, r8d, r9, r9d,
@@ -15,6 +14,7 @@ use iced_x86::code_asm::{
     zmm4, zmm5, zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19,
     zmm20, zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29, zmm30, zmm31,
 };
+use iced_x86::{IcedError, Register};
 use ir::Slot;
 use isa::{BoolOp, CmpOp, Rounding};
 use std::collections::BTreeMap;
@@ -183,8 +183,9 @@ impl Emitter<'_> {
                 self.asm.mov(pending_place(index), 0)?;
             }
         }
-        self.asm.kmovd(k1, eax)?;
-        if self.parts == 2 {
+        let masks = |slot| body.needed.contains(&slot) && self.words.contains_key(&(slot, 0));
+        if body.operations.iter().flat_map(Operation::defs).any(masks) {
+            self.asm.kmovd(k1, eax)?;
             self.asm.kshiftrd(k2, k1, 16)?;
         }
         self.asm.popcnt(ecx, eax)?;
@@ -464,30 +465,34 @@ impl Emitter<'_> {
 
     fn float(&mut self, op: Float, rounding: Rounding, dst: Slot, src: [Slot; 3], part: usize) -> Result {
         let (a, b) = (self.number(src[0], part)?, self.number(src[1], part)?);
-        let b = match rounding {
-            Rounding::NearestEven => b,
-            Rounding::TowardZero => b.rz_sae(),
-            Rounding::TowardNegative => b.rd_sae(),
-            Rounding::TowardPositive => b.ru_sae(),
-            _ => return Err(Refused),
+        // The last operand has the rounding.
+        let rounded = |last: AsmRegisterZmm| match rounding {
+            Rounding::NearestEven => Ok(last),
+            Rounding::TowardZero => Ok(last.rz_sae()),
+            Rounding::TowardNegative => Ok(last.rd_sae()),
+            Rounding::TowardPositive => Ok(last.ru_sae()),
+            _ => Err(Refused),
         };
+        let last = rounded(b)?;
         match op {
-            Float::Add => self.define((dst, part), true, |asm, dst| asm.vaddps(dst, a, b)),
-            Float::Sub => self.define((dst, part), true, |asm, dst| asm.vsubps(dst, a, b)),
-            Float::Mul => self.define((dst, part), true, |asm, dst| asm.vmulps(dst, a, b)),
+            Float::Add => self.define((dst, part), true, |asm, dst| asm.vaddps(dst, a, last)),
+            Float::Sub => self.define((dst, part), true, |asm, dst| asm.vsubps(dst, a, last)),
+            Float::Mul => self.define((dst, part), true, |asm, dst| asm.vmulps(dst, a, last)),
             Float::Fma => {
                 let c = self.number(src[2], part)?;
-                let local = !self.words.contains_key(&(dst, part));
-                if local && ![src[0], src[1]].contains(&dst) {
-                    return self.define((dst, part), true, |asm, dst| {
-                        asm.vmovdqa32(dst, c)?;
-                        asm.vfmadd231ps(dst, a, b)
-                    });
-                }
-                self.asm.vmovdqa32(SCRATCH, c)?;
-                self.asm.vfmadd231ps(SCRATCH, a, b)?;
+                let addend = rounded(c)?;
                 self.define((dst, part), true, |asm, dst| {
-                    if dst == SCRATCH { Ok(()) } else { asm.vmovdqa32(dst, SCRATCH) }
+                    // The result takes the place of an operand.
+                    if is_same(dst, a) {
+                        return asm.vfmadd213ps(dst, b, addend);
+                    }
+                    if is_same(dst, b) {
+                        return asm.vfmadd213ps(dst, a, addend);
+                    }
+                    if !is_same(dst, c) {
+                        asm.vmovdqa32(dst, c)?;
+                    }
+                    asm.vfmadd231ps(dst, a, last)
                 })
             }
         }
@@ -599,6 +604,11 @@ impl Emitter<'_> {
         }
         Ok(())
     }
+}
+
+/// The registers are one, whatever mask or rounding they have.
+fn is_same(one: AsmRegisterZmm, other: AsmRegisterZmm) -> bool {
+    Register::from(one) == Register::from(other)
 }
 
 /// The register, for a merge under a mask.

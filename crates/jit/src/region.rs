@@ -75,6 +75,9 @@ pub fn loops(function: &Function) -> Vec<Loop> {
 
 impl Loop {
     fn new<'k>(function: &Function, blocks: Range<u32>, kinds: impl Fn() -> &'k Kinds) -> Option<Loop> {
+        if blocks.len() > MOST_BLOCKS {
+            return None;
+        }
         let width = |slot: Slot| function.slots[slot.index()].width;
         let inside = &function.blocks[blocks.start as usize..blocks.end as usize];
         let mut exits: Vec<BlockId> = Vec::new();
@@ -198,26 +201,31 @@ impl Kinds {
         });
         let mut kinds = Kinds(start.collect());
         let operations: Vec<_> = function.prologue.iter().chain(&function.ops).map(Flow::of).collect();
-        loop {
-            let before = kinds.0.clone();
-            operations.iter().for_each(|op| kinds.define(op));
-            if kinds.0 == before {
-                return kinds;
-            }
+        let mut readers = vec![Vec::new(); function.slots.len()];
+        for (index, op) in operations.iter().enumerate() {
+            op.uses.iter().for_each(|slot| readers[slot.index()].push(index));
         }
+        // A kind rises twice at the most, so this ends soon in whatever order the operations stand.
+        let mut waiting: Vec<usize> = (0..operations.len()).rev().collect();
+        while let Some(index) = waiting.pop() {
+            kinds.define(&operations[index], |slot| waiting.extend(&readers[slot.index()]));
+        }
+        kinds
     }
 
     fn varies(&self, slot: Slot) -> bool {
         self.0[slot.index()] == Kind::Varies
     }
 
-    /// Joins what an operation gives its results.
-    fn define(&mut self, op: &Flow) {
+    /// Joins what an operation gives its results. `risen` hears of those whose kind is another now.
+    fn define(&mut self, op: &Flow, mut risen: impl FnMut(Slot)) {
         let uses = op.uses.iter().map(|slot| self.0[slot.index()]).max().unwrap_or(Kind::Uniform);
         let result = if op.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies };
-        for slot in &op.defs {
-            let kind = &mut self.0[slot.index()];
-            *kind = (*kind).max(result);
+        for &slot in &op.defs {
+            if self.0[slot.index()] < result {
+                self.0[slot.index()] = result;
+                risen(slot);
+            }
         }
     }
 }
