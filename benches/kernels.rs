@@ -68,6 +68,8 @@ enum Work {
     Bytes(usize),
     /// Floating-point operations, two for a fused multiply-add.
     Flops(f64),
+    /// Operations on integers.
+    Operations(f64),
 }
 
 impl Work {
@@ -75,6 +77,7 @@ impl Work {
     fn rate(self, nanoseconds: f64) -> String {
         match self {
             Work::Bytes(bytes) => format!("{:.2} GB/s", bytes as f64 / nanoseconds),
+            Work::Operations(operations) => format!("{:.2} Gop/s", operations / nanoseconds),
             Work::Flops(flops) => format!("{:.2} GFLOP/s", flops / nanoseconds),
         }
     }
@@ -188,6 +191,39 @@ fn mandelbrot(c: &mut Criterion, rows: &mut Vec<Row>) {
     let flops = native_counts.iter().map(|&count| f64::from(count) * 8.0).sum();
     compare(c, rows, "mandelbrot 1024^2 x 256", Work::Flops(flops), &kernel, || {
         native::mandelbrot(black_box(&mut native_counts), size, 256, left, top, step);
+    });
+}
+
+/// Loops of integers: one that lanes leave at very different times, and one that they leave together.
+fn integers(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let file = Path::new(EXAMPLES).join("../benches/loops.ptx");
+    let (count, grid) = (1usize << 20, [4096, 1, 1]);
+    let out = device.zeros::<u32>(count).expect("room");
+    let read = || out.read().expect("a readable array");
+
+    let (first, limit) = (1u32, 1000u32);
+    let args = vec![Arg::from(&out), Arg::from(first), Arg::from(limit)];
+    let kernel = Kernel::of_file(&file, &device, "collatz", grid, [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut steps = vec![0u32; count];
+    native::collatz(&mut steps, first, limit);
+    assert_eq!(read(), steps, "collatz");
+    let work = Work::Operations(steps.iter().map(|&steps| f64::from(steps) * 5.0).sum());
+    compare(c, rows, "collatz 1M", work, &kernel, || {
+        native::collatz(black_box(&mut steps), first, limit);
+    });
+
+    let rounds = 64u32;
+    let args = vec![Arg::from(&out), Arg::from(rounds)];
+    let kernel = Kernel::of_file(&file, &device, "hash", grid, [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut hashes = vec![0u32; count];
+    native::hash(&mut hashes, rounds);
+    assert_eq!(read(), hashes, "hash");
+    let work = Work::Operations(f64::from(rounds) * 9.0 * count as f64);
+    compare(c, rows, "integer hash 1M x 64", work, &kernel, || {
+        native::hash(black_box(&mut hashes), rounds);
     });
 }
 
@@ -375,6 +411,7 @@ fn main() {
     clamp(&mut c, &mut rows, "f16x2 clamp 16M halves", 16 << 20);
     clamp(&mut c, &mut rows, "f16x2 clamp 128K halves", 128 << 10);
     mandelbrot(&mut c, &mut rows);
+    integers(&mut c, &mut rows);
     matmul(&mut c, &mut rows);
     mma(&mut c, &mut rows);
     block_sum(&mut c, &mut rows);

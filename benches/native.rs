@@ -91,6 +91,50 @@ native! {
 }
 
 native! {
+    /// The steps of Collatz sequences to 1, as in benches/loops.ptx: 32 numbers at a time until all have ended.
+    fn collatz(steps: &mut [u32], first: u32, limit: u32) {
+        for (chunk, out) in steps.chunks_exact_mut(WIDE).enumerate() {
+            let mut n: [u32; WIDE] = std::array::from_fn(|i| first + (chunk * WIDE + i) as u32);
+            let mut count = [0u32; WIDE];
+            for _ in 0..limit {
+                let mut any = 0;
+                for i in 0..WIDE {
+                    let runs = if n[i] == 1 { 0 } else { !0u32 };
+                    let next = if n[i] & 1 == 0 { n[i] >> 1 } else { n[i].wrapping_mul(3).wrapping_add(1) };
+                    n[i] = if runs == 0 { 1 } else { next };
+                    count[i] += runs & 1;
+                    any |= runs;
+                }
+                if any == 0 {
+                    break;
+                }
+            }
+            out.copy_from_slice(&count);
+        }
+    }
+}
+
+native! {
+    /// Rounds of the finalizer of MurmurHash3, as in benches/loops.ptx.
+    fn hash(hashes: &mut [u32], rounds: u32) {
+        for (chunk, out) in hashes.chunks_exact_mut(WIDE).enumerate() {
+            let mut h: [u32; WIDE] = std::array::from_fn(|i| (chunk * WIDE + i) as u32);
+            for round in 0..rounds {
+                for h in &mut h {
+                    *h ^= round;
+                    *h ^= *h >> 16;
+                    *h = h.wrapping_mul(0x85eb_ca6b);
+                    *h ^= *h >> 13;
+                    *h = h.wrapping_mul(0xc2b2_ae35);
+                    *h ^= *h >> 16;
+                }
+            }
+            out.copy_from_slice(&h);
+        }
+    }
+}
+
+native! {
     /// `c = a * b` for square row-major matrices, each element summed in ascending order with `fma`.
     fn matmul(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
         const ROWS: usize = 4;

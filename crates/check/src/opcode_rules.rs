@@ -286,15 +286,16 @@ fn eviction<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
 
 /// The error in the types of `ldmatrix` and `stmatrix`, if any: each shape has its own type.
 fn matrix_types(words: &Words, context: &Context) -> Option<String> {
-    if !matches!(context.form.opcode, Opcode::Ldmatrix | Opcode::Stmatrix) {
-        return None;
-    }
+    let loads = match context.form.opcode {
+        Opcode::Ldmatrix => true,
+        Opcode::Stmatrix => false,
+        _ => return None,
+    };
     let shape = words.first(&["m8n8", "m8n16", "m16n16", "m16n8"])?;
     let name = context.name;
     let types = context.picks.types();
     // In conversions, the format is the type.
-    let converts = context.form.opcode == Opcode::Ldmatrix;
-    let formats = converts && words.0.iter().any(|word| crate::words::is_format(word));
+    let formats = loads && words.0.iter().any(|word| crate::words::is_format(word));
     let is_one = types.len() + usize::from(formats) == 1;
     let (takes_type, takes_formats) = (shape != "m8n16", matches!(shape, "m8n16" | "m16n16"));
     let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };

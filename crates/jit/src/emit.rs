@@ -475,6 +475,33 @@ impl Emitter<'_> {
         };
         let last = rounded(b)?;
         match op {
+            Float::Div => self.define((dst, part), true, |asm, dst| asm.vdivps(dst, a, last)),
+            Float::Sqrt => {
+                let a = rounded(a)?;
+                self.define((dst, part), true, |asm, dst| asm.vsqrtps(dst, a))
+            }
+            Float::Rcp => {
+                self.asm.mov(ecx, 1f32.to_bits())?;
+                self.asm.vpbroadcastd(SCRATCH, ecx)?;
+                let a = rounded(a)?;
+                self.define((dst, part), true, |asm, dst| asm.vdivps(dst, SCRATCH, a))
+            }
+            Float::Min | Float::Max => {
+                // The host returns the second of two zeros, and of two values that do not compare.
+                self.asm.vcmpps(k7, a, b, float_predicate(CmpOp::Eq))?;
+                if op == Float::Min {
+                    self.asm.vminps(SCRATCH, a, b)?;
+                    self.asm.vpord(SCRATCH.k7(), a, b)?;
+                } else {
+                    self.asm.vmaxps(SCRATCH, a, b)?;
+                    self.asm.vpandd(SCRATCH.k7(), a, b)?;
+                }
+                self.asm.vcmpunordps(k7, b, b)?;
+                self.asm.vmovdqa32(SCRATCH.k7(), a)?;
+                self.define((dst, part), true, |asm, dst| {
+                    if is_same(dst, SCRATCH) { Ok(()) } else { asm.vmovdqa32(dst, SCRATCH) }
+                })
+            }
             Float::Add => self.define((dst, part), true, |asm, dst| asm.vaddps(dst, a, last)),
             Float::Sub => self.define((dst, part), true, |asm, dst| asm.vsubps(dst, a, last)),
             Float::Mul => self.define((dst, part), true, |asm, dst| asm.vmulps(dst, a, last)),

@@ -13,6 +13,13 @@ pub(crate) enum Float {
     Mul,
     /// `a * b + c`, rounded once.
     Fma,
+    Div,
+    /// `1 / a`.
+    Rcp,
+    Sqrt,
+    /// Of a number and a NaN the number; +0 is greater than -0.
+    Min,
+    Max,
 }
 
 /// An operation on the bits of 32-bit values.
@@ -104,6 +111,7 @@ impl Operation {
             Operation::Float { op: Float::Fma, src, .. } | Operation::Bits { op: Bits::Mad, src, .. } => {
                 src.to_vec()
             }
+            Operation::Float { op: Float::Rcp | Float::Sqrt, src, .. } => src[..1].to_vec(),
             Operation::Float { src, .. } => src[..2].to_vec(),
             Operation::Bits { op, src, .. } => src[..if op.is_unary() { 1 } else { 2 }].to_vec(),
             Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
@@ -177,7 +185,11 @@ fn pure(
 ) -> Option<Operation> {
     // What a modifier changes is not native yet, unless its operation below looks at it.
     let known = |&m: &Mod| {
-        m.rounding().is_some() || m.cmp().is_some() || m.bool_op().is_some() || matches!(m, Mod::Lo)
+        m.rounding().is_some()
+            || m.cmp().is_some()
+            || m.bool_op().is_some()
+            || matches!(m, Mod::Lo)
+            || m == Mod::Approx && function == "float::sqrt_approx"
     };
     if form.carry.reads || form.carry.writes || !picks.mods().iter().all(known) {
         return None;
@@ -217,6 +229,12 @@ fn pure(
             "float::sub" => Float::Sub,
             "float::mul" => Float::Mul,
             "float::fma" => Float::Fma,
+            "float::div" => Float::Div,
+            "float::rcp" => Float::Rcp,
+            // Both round: the approximation is the nearest number here.
+            "float::sqrt" | "float::sqrt_approx" => Float::Sqrt,
+            "float::min" => Float::Min,
+            "float::max" => Float::Max,
             _ => {
                 let op = match function {
                     "float::abs" => Bits::AbsFloat,

@@ -133,7 +133,7 @@ impl Writer {
         let unsigned = pick(&["lo", "ls", "hi", "hs"]);
         let both = if pd == pa { pd.clone() } else { format!("{pd}|{pa}") };
         let not = pick(&["", "!"]);
-        match rng.u8(..34) {
+        match rng.u8(..38) {
             0..4 => format!("add{rounding}.f32 {d}, {a}, {b}"),
             4..6 => format!("sub{rounding}.f32 {d}, {a}, {b}"),
             6..9 => format!("mul{rounding}.f32 {d}, {a}, {b}"),
@@ -166,6 +166,10 @@ impl Writer {
                 .replace("le", "eq")
                 .replace("gt", "ne")
                 .replace("ge", "eq"),
+            33 => format!("div{}.f32 {d}, {a}, {b}", if rounding.is_empty() { ".rn" } else { &rounding }),
+            34 => format!("rcp{}.f32 {d}, {a}", if rounding.is_empty() { ".rn" } else { &rounding }),
+            35 => format!("sqrt{}.f32 {d}, {a}", if rounding.is_empty() { ".approx" } else { &rounding }),
+            36 => format!("{}.f32 {d}, {a}, {b}", ["min", "max"][rng.usize(..2)]),
             _ if rng.bool() => format!("not.pred {pd}, {pa}"),
             _ => format!("{}.pred {pd}, {pa}, {pb}", &boolean[1..]),
         }
