@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use crate::Frame;
+use crate::loops::{Body, End, Loop};
 use crate::operation::{Bits, Float, Operation, Ordering};
-use crate::region::{Body, End, Loop};
 
 /// Registers for the words of a loop and for the values of a basic block.
 const VECTORS: [AsmRegisterZmm; 30] = [
@@ -60,21 +60,21 @@ impl From<IcedError> for Refused {
 type Result<T = ()> = std::result::Result<T, Refused>;
 
 /// The machine code of a function of type `extern "sysv64" fn(*mut Frame)` that takes `parts` vectors through the loop.
-pub(crate) fn emit(region: &Loop, parts: usize) -> Option<Vec<u8>> {
-    let values = region.words.iter().flat_map(|value| (0..parts).map(|part| (value.slot, part)));
+pub(crate) fn emit(source: &Loop, parts: usize) -> Option<Vec<u8>> {
+    let values = source.words.iter().flat_map(|value| (0..parts).map(|part| (value.slot, part)));
     let words: BTreeMap<_, _> = values.zip(VECTORS).collect();
-    if words.len() < region.words.len() * parts {
+    if words.len() < source.words.len() * parts {
         return None;
     }
     let mut emitter =
-        Emitter { asm: CodeAssembler::new(64).ok()?, region, parts, words, block: Block::default() };
+        Emitter { asm: CodeAssembler::new(64).ok()?, source, parts, words, block: Block::default() };
     emitter.whole().ok()?;
     emitter.asm.assemble(0).ok()
 }
 
 struct Emitter<'l> {
     asm: CodeAssembler,
-    region: &'l Loop,
+    source: &'l Loop,
     parts: usize,
     /// By slot and part.
     words: BTreeMap<(Slot, usize), AsmRegisterZmm>,
@@ -110,7 +110,7 @@ impl Emitter<'_> {
         for &register in &kept {
             self.asm.push(register)?;
         }
-        for (index, value) in self.region.words.iter().enumerate() {
+        for (index, value) in self.source.words.iter().enumerate() {
             for part in 0..self.parts {
                 self.asm.mov(rcx, word_place(index, part))?;
                 self.asm.vmovdqu32(self.words[&(value.slot, part)], ptr(rcx))?;
@@ -124,9 +124,9 @@ impl Emitter<'_> {
             self.asm.mov(register, pending_place(place))?;
         }
 
-        let mut labels: Vec<CodeLabel> = self.region.bodies.iter().map(|_| self.asm.create_label()).collect();
+        let mut labels: Vec<CodeLabel> = self.source.bodies.iter().map(|_| self.asm.create_label()).collect();
         let mut done = self.asm.create_label();
-        for (index, body) in self.region.bodies.iter().enumerate() {
+        for (index, body) in self.source.bodies.iter().enumerate() {
             self.asm.set_label(&mut labels[index])?;
             let next = labels.get(index + 1).copied().unwrap_or(done);
             self.body(index, body, next, &labels, done)?;
@@ -140,7 +140,7 @@ impl Emitter<'_> {
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
         self.asm.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
         self.asm.kshiftrd(k2, k1, 16)?;
-        for (index, value) in self.region.words.iter().enumerate().filter(|(_, value)| value.defined) {
+        for (index, value) in self.source.words.iter().enumerate().filter(|(_, value)| value.defined) {
             for part in 0..self.parts {
                 let to = ptr(rcx);
                 self.asm.mov(rcx, word_place(index, part))?;
@@ -158,7 +158,7 @@ impl Emitter<'_> {
 
     /// The registers with the lanes of the first basic blocks.
     fn registers(&self) -> impl Iterator<Item = (AsmRegister32, AsmRegister64, bool)> + use<> {
-        PENDING.into_iter().take(self.region.bodies.len())
+        PENDING.into_iter().take(self.source.bodies.len())
     }
 
     fn body(
@@ -234,7 +234,7 @@ impl Emitter<'_> {
 
     /// Adds lanes to those that are at a place.
     fn arrive(&mut self, place: usize, lanes: AsmRegister32) -> Result {
-        match PENDING.get(place).filter(|_| place < self.region.bodies.len()) {
+        match PENDING.get(place).filter(|_| place < self.source.bodies.len()) {
             Some(&(register, ..)) => self.asm.or(register, lanes)?,
             None => self.asm.or(pending_place(place), lanes)?,
         }
@@ -326,8 +326,8 @@ impl Emitter<'_> {
             self.block.vectors.insert((slot, part), (register, raw));
             return Ok(());
         };
-        let visible = self.region.words.iter().any(|value| value.slot == slot && value.visible);
-        let needed = self.region.bodies[self.block.index].needed.contains(&slot);
+        let visible = self.source.words.iter().any(|value| value.slot == slot && value.visible);
+        let needed = self.source.bodies[self.block.index].needed.contains(&slot);
         // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
         let copy = match self.block.vectors.get(&(slot, part)) {
             Some((register, _)) => Some(*register),
@@ -367,7 +367,7 @@ impl Emitter<'_> {
     }
 
     fn predicate_place(&self, slot: Slot) -> Result<AsmMemoryOperand> {
-        let index = self.region.predicates.iter().position(|value| value.slot == slot).ok_or(Refused)?;
+        let index = self.source.predicates.iter().position(|value| value.slot == slot).ok_or(Refused)?;
         Ok(dword_ptr(rdi + (offset_of!(Frame, predicates) + 4 * index)))
     }
 
@@ -393,7 +393,7 @@ impl Emitter<'_> {
 
     /// The predicate passes between basic blocks.
     fn is_passed(&self, slot: Slot) -> bool {
-        self.region.predicates.iter().any(|value| value.slot == slot)
+        self.source.predicates.iter().any(|value| value.slot == slot)
     }
 
     /// The registers of a predicate that the basic block defines for itself.

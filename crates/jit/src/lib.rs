@@ -4,7 +4,7 @@
 //! memory between operations. Inside a loop that computes only, lanes are independent. So native code takes 16 lanes
 //! through the whole loop, with their values in registers of the host, and then the next 16.
 //!
-//! - `region`: which loops can be compiled ([`loops`])
+//! - `loops`: which loops can be compiled ([`loops`])
 //! - `operation`: the operations that native code has
 //! - `emit`: machine code for a loop (`iced-x86`)
 //! - `native`: machine code in memory, and its calling convention
@@ -16,16 +16,16 @@
 //! The host's NaNs are not PTX's. Native code makes them PTX's only where an operation sees the bits, or where a value
 //! leaves the loop. Nothing here touches memory of a kernel.
 //!
-//! Narrowest tests: `tests/loops.rs`; every kernel of `tests/run` runs so, too.
+//! Narrowest test: `ptxvm/tests/native.rs`. Every kernel of `tests/run` runs so, too, and random kernels do.
 
 #[cfg(all(target_arch = "x86_64", unix))]
 mod emit;
+mod loops;
 mod native;
 mod operation;
-mod region;
 
+pub use loops::{Loop, Value, loops};
 pub use native::{Frame, Native};
-pub use region::{Loop, Value, loops};
 
 /// The most slots of 4 bytes that pass from block to block of a loop, or into it: each has a register of the host.
 pub const MOST_WORDS: usize = 22;

@@ -6,7 +6,7 @@
 //! The code takes a limited number of backward branches. Then lanes that are left in the loop become paths there, and
 //! the gang gives others their time slice.
 //!
-//! Narrowest tests: `tests/run`: `native_*`; `jit/tests/loops.rs`.
+//! Narrowest test: `ptxvm/tests/native.rs`.
 
 use ir::BlockId;
 use jit::Frame;

@@ -66,8 +66,8 @@ pub fn loops(function: &Function) -> Vec<Loop> {
     let mut found: Vec<Loop> = Vec::new();
     for range in candidates {
         let apart = found.last().is_none_or(|last| last.blocks.end <= range.start);
-        if apart && let Some(region) = Loop::new(function, range, kinds) {
-            found.push(region);
+        if apart && let Some(found_loop) = Loop::new(function, range, kinds) {
+            found.push(found_loop);
         }
     }
     found
