@@ -1,6 +1,6 @@
 //! The operations that native code has, and how lowered operations become them.
 //!
-//! An operation that is missing here ends nothing: a loop with it is left to the interpreter.
+//! The interpreter runs loops with any other operation.
 
 use ir::{OpKind, SimpleOp, Slot, Width};
 use isa::{BoolOp, CmpOp, Form, Mod, Picks, Rounding, Type};
