@@ -1,10 +1,11 @@
 //! Arrays of the archives in `tests/run/data`.
 
-use std::fmt::Display;
-use std::io::{Cursor, Read};
-
-use zip::ZipArchive;
-use zip::result::ZipResult;
+use std::path::Path;
+#[cfg(not(target_family = "wasm"))]
+use std::{
+    fmt::Display,
+    io::{Cursor, Read},
+};
 
 /// An array: the size of an element, and all bytes.
 pub struct Array {
@@ -14,27 +15,36 @@ pub struct Array {
     pub data: Vec<u8>,
 }
 
-type Files = ZipArchive<Cursor<Vec<u8>>>;
-
 /// The array that `@data/x.npz[name]` names, in `tests/run`.
 pub fn array(place: &str) -> Result<Array, String> {
     let wrong = || format!("`{place}` is no array of an archive: @data/x.npz[name]");
     let named = place.strip_prefix('@').and_then(|place| place.strip_suffix(']')).ok_or_else(wrong)?;
     let (path, name) = named.split_once('[').ok_or_else(wrong)?;
     let path = crate::root().join("tests/run").join(path);
-    let failed = |error: &dyn Display| format!("{}: {error}", path.display());
-    let mut files =
-        open(std::fs::read(&path).map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
-    let mut file = files
-        .by_name(&format!("{name}.npy"))
-        .map_err(|_| format!("{} has no array `{name}`", path.display()))?;
-    let mut contents = Vec::new();
-    file.read_to_end(&mut contents).map_err(|error| failed(&error))?;
-    of_npy(&contents).ok_or_else(|| format!("`{place}`: it is no array of numbers in C order"))
+    of_npy(&file(&path, name)?).ok_or_else(|| format!("`{place}`: it is no array of numbers in C order"))
 }
 
-fn open(archive: Vec<u8>) -> ZipResult<Files> {
-    ZipArchive::new(Cursor::new(archive))
+/// The `.npy` file of an array.
+#[cfg(not(target_family = "wasm"))]
+fn file(path: &Path, name: &str) -> Result<Vec<u8>, String> {
+    let failed = |error: &dyn Display| format!("{}: {error}", path.display());
+    let mut files =
+        open(std::fs::read(path).map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
+    let file = files.by_name(&format!("{name}.npy"));
+    let mut file = file.map_err(|_| format!("{} has no array `{name}`", path.display()))?;
+    let mut contents = Vec::new();
+    file.read_to_end(&mut contents).map_err(|error| failed(&error))?;
+    Ok(contents)
+}
+
+#[cfg(target_family = "wasm")]
+fn file(path: &Path, _: &str) -> Result<Vec<u8>, String> {
+    Err(format!("{}: there are no files here", path.display()))
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn open(archive: Vec<u8>) -> zip::result::ZipResult<zip::ZipArchive<Cursor<Vec<u8>>>> {
+    zip::ZipArchive::new(Cursor::new(archive))
 }
 
 /// The array in a `.npy` file of version 1.0.
