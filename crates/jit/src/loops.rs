@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use ir::{BlockId, Function, OpKind, SimpleOp, Slot, SlotKind, Terminator, Touch, Width};
-use isa::Opcode;
+use isa::{Form, Picks};
 
 use crate::operation::Operation;
 use crate::{MOST_BLOCKS, MOST_PREDICATES, MOST_WORDS};
@@ -53,8 +53,9 @@ pub(crate) enum End {
     Branch { pred: Slot, negated: bool, taken: usize, otherwise: usize },
 }
 
-/// The loops of a function that native code can run, outermost first. No loop is part of another.
-pub fn loops(function: &Function) -> Vec<Loop> {
+/// The loops of a function that native code can run, outermost first. No loop is part of another. `steps`: whether an
+/// instruction makes values that step evenly from lane to lane of such values.
+pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<Loop> {
     let mut candidates: Vec<Range<u32>> = Vec::new();
     for (index, block) in (0..).zip(&function.blocks) {
         let back = block.terminator.successors().into_iter().filter(|next| next.0 <= index);
@@ -62,7 +63,7 @@ pub fn loops(function: &Function) -> Vec<Loop> {
     }
     candidates.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let kinds = OnceCell::new();
-    let kinds = || kinds.get_or_init(|| Kinds::of(function));
+    let kinds = || kinds.get_or_init(|| Kinds::of(function, &steps));
     let mut found: Vec<Loop> = Vec::new();
     for range in candidates {
         let apart = found.last().is_none_or(|last| last.blocks.end <= range.start);
@@ -193,14 +194,24 @@ enum Kind {
 struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    fn of(function: &Function) -> Kinds {
+    fn of(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Kinds {
         // Which special registers are the same in all lanes does not matter here: none is a literal.
         let start = function.slots.iter().map(|info| match info.kind {
             SlotKind::Special(_) => Kind::Even,
             _ => Kind::Uniform,
         });
         let mut kinds = Kinds(start.collect());
-        let operations: Vec<_> = function.prologue.iter().chain(&function.ops).map(Flow::of).collect();
+        // What callers and calls give may be anything.
+        function.params.iter().flatten().for_each(|slot| kinds.0[slot.index()] = Kind::Varies);
+        for block in &function.blocks {
+            block.terminator.clone().visit(&mut |slot, touch| {
+                if touch == Touch::Def {
+                    kinds.0[slot.index()] = Kind::Varies;
+                }
+            });
+        }
+        let operations = function.prologue.iter().chain(&function.ops);
+        let operations: Vec<_> = operations.map(|op| Flow::of(op, &steps)).collect();
         let mut readers = vec![Vec::new(); function.slots.len()];
         for (index, op) in operations.iter().enumerate() {
             op.uses.iter().for_each(|slot| readers[slot.index()].push(index));
@@ -239,16 +250,14 @@ struct Flow {
 }
 
 impl Flow {
-    fn of(op: &ir::Op) -> Flow {
+    fn of(op: &ir::Op, steps: impl Fn(&Form, &Picks) -> bool) -> Flow {
         let (mut uses, mut defs) = (Vec::new(), Vec::new());
         op.clone().visit(&mut |slot, touch| match touch {
             Touch::Use => uses.push(*slot),
             Touch::Def => defs.push(*slot),
         });
         let keeps = match &op.kind {
-            OpKind::Pure { form, picks, .. } if !picks.ty(0).is_float() && steps(form.opcode) => {
-                Some(Kind::Even)
-            }
+            OpKind::Pure { form, picks, .. } if steps(form, picks) => Some(Kind::Even),
             OpKind::Simple(SimpleOp::Copy { .. } | SimpleOp::Offset { .. } | SimpleOp::Resize { .. })
             | OpKind::Cvta { .. } => Some(Kind::Even),
             OpKind::Load(_) => Some(Kind::Uniform),
@@ -256,10 +265,4 @@ impl Flow {
         };
         Flow { uses, defs, keeps }
     }
-}
-
-/// Whether the instruction makes even values of even values, for some of them.
-fn steps(opcode: Opcode) -> bool {
-    use Opcode::{Add, And, Cvt, Mad, Mul, Or, Shl, Shr, Sub, Xor};
-    matches!(opcode, Add | Sub | Mul | Mad | Shl | Shr | And | Or | Xor | Cvt)
 }

@@ -205,7 +205,12 @@ fn random_loops_are_those_of_the_reference_engine() {
     for seed in 0..count {
         let text = Writer::kernel(seed);
         let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let loops = module.program().functions.iter().flatten().flat_map(jit::loops);
+        let loops = module
+            .program()
+            .functions
+            .iter()
+            .flatten()
+            .flat_map(|function| jit::loops(function, |_, _| true));
         native += usize::from(loops.filter_map(|a_loop| a_loop.compile()).next().is_some());
         let input = inputs(seed);
         let expected = run(&module, &input, Engine::Reference).expect("it ends");

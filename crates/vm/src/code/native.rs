@@ -7,6 +7,7 @@ use jit::Value;
 use machine::NativeCode;
 
 use super::build::Builder;
+use super::linear::Linear;
 use crate::registers::SlotRef;
 
 /// How many iterations of a loop gangs interpret before it is compiled. Compiling takes about as long as interpreting
@@ -44,7 +45,9 @@ impl NativeLoop {
 impl Builder<'_> {
     /// The loops of the function that may run as native code, by their first basic blocks.
     pub(super) fn native_loops(&self) -> Vec<(u32, Box<NativeLoop>)> {
-        let loops = jit::loops(self.function).into_iter();
+        let steps =
+            |form: &_, picks: &_| !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..));
+        let loops = jit::loops(self.function, steps).into_iter();
         let slots =
             |values: &[Value]| values.iter().map(|value| (self.slot(value.slot), value.defined)).collect();
         loops
