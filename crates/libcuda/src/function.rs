@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
+use cudarc::driver::sys::{CUfunction, CUmodule};
 use machine::KernelAttributes;
 use ptxvm::Chip;
 
@@ -12,7 +12,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
-use crate::launch::clusters;
+use crate::launch::Config;
 use crate::module::Module;
 use crate::pointers::{In, Out};
 use crate::{INVALID, Status};
@@ -163,15 +163,15 @@ fn occupancy(result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usiz
     result.write(blocks as c_int)
 }
 
+/// A function of the program that says how much dynamic shared memory blocks of a size need (`CUoccupancyB2DSize`). It takes any size.
+type DynamicOf = Option<extern "C" fn(block: c_int) -> usize>;
+
 /// Finds the block size that keeps the most threads running.
-///
-/// # Safety
-/// `dynamic_of` must be a function that may be called.
-unsafe fn best_block(
+fn best_block(
     grid: Out<c_int>,
     block: Out<c_int>,
     handle: CUfunction,
-    dynamic_of: CUoccupancyB2DSize,
+    dynamic_of: DynamicOf,
     dynamic: usize,
     limit: c_int,
 ) -> Result<(), Status> {
@@ -182,8 +182,7 @@ unsafe fn best_block(
     let most = if limit == 0 { most } else { most.min(limit) };
     let sizes = (1..=most.div_ceil(32)).rev().map(|warps| (warps * 32).min(most));
     let threads = |&size: &u32| {
-        // SAFETY: the caller's promise.
-        let dynamic = dynamic_of.map_or(dynamic, |of| unsafe { of(size as c_int) });
+        let dynamic = dynamic_of.map_or(dynamic, |of| of(size as c_int));
         let blocks = function.active_blocks(chip, size, dynamic as u64);
         (blocks * size, blocks)
     };
@@ -264,11 +263,11 @@ api! { API:
         occupancy(result, handle, block, dynamic)
     }
     /// The block size with the most threads at a time, and the grid that fills the device.
-    cuOccupancyMaxPotentialBlockSize 6050 "cuOccupancyMaxPotentialBlockSize" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int) {
+    cuOccupancyMaxPotentialBlockSize 6050 "cuOccupancyMaxPotentialBlockSize" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: DynamicOf, dynamic: usize, limit: c_int) {
         best_block(grid, block, handle, dynamic_of, dynamic, limit)
     }
     /// The block size with the most threads at a time, with flags, which have no effect here.
-    cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
+    cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: DynamicOf, dynamic: usize, limit: c_int, flags: c_uint) {
         if flags > 1 {
             return Err(INVALID);
         }
@@ -285,16 +284,16 @@ api! { API:
         result.write(share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)
     }
     /// How many clusters of a kernel run at a time.
-    cuOccupancyMaxActiveClusters 11070 "cuOccupancyMaxActiveClusters" (result: Out<c_int>, handle: CUfunction, config: In<CUlaunchConfig>) {
+    cuOccupancyMaxActiveClusters 11070 "cuOccupancyMaxActiveClusters" (result: Out<c_int>, handle: CUfunction, config: In<Config>) {
         Context::current()?;
         let (function, config, chip) = (function(handle)?, config.read()?, &driver()?.config.chip);
-        let threads = [config.blockDimX, config.blockDimY, config.blockDimZ].iter().fold(1u32, |n, &d| n.saturating_mul(d));
-        let blocks = function.active_blocks(chip, threads, config.sharedMemBytes.into()) * chip.multiprocessors;
-        let cluster: u32 = clusters(&config).map_or(1, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        let threads = config.block.iter().fold(1u32, |n, &d| n.saturating_mul(d));
+        let blocks = function.active_blocks(chip, threads, config.dynamic_shared.into()) * chip.multiprocessors;
+        let cluster: u32 = config.cluster().map_or(1, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
         result.write(if chip.capability >= 90 { (blocks / cluster.max(1)) as c_int } else { 0 })
     }
     /// The largest cluster of a kernel.
-    cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: Out<c_int>, handle: CUfunction, config: In<CUlaunchConfig>) {
+    cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: Out<c_int>, handle: CUfunction, config: In<Config>) {
         Context::current()?;
         let function = function(handle)?;
         config.read()?;

@@ -1,6 +1,7 @@
 //! The images that a program loads: PTX text, a fat binary, a wrapper that points to one, or the result of `cuLinkComplete`.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::CStr;
+use std::marker::PhantomData;
 
 pub use fatbin::linked::Part as Source;
 use fatbin::{HEADER_BYTES, MAGIC, WRAPPER_MAGIC, linked};
@@ -40,44 +41,47 @@ impl From<Status> for Refusal {
     }
 }
 
-/// The sources in an image.
-///
-/// # Errors
-/// If it has no PTX that the device can run.
-///
-/// # Safety
-/// `image` must point to an image of any kind.
-pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, Refusal> {
-    if image.is_null() {
-        return Err(INVALID.into());
-    }
-    let bytes = image.cast::<u8>();
-    // SAFETY: every binary image has these bytes; a text ends in a zero, which the comparison does not pass.
-    let starts_with =
-        |magic: &[u8]| magic.iter().enumerate().all(|(i, byte)| unsafe { bytes.add(i).read() } == *byte);
-    // SAFETY: the first bytes identify the format, and so what follows.
-    unsafe {
-        if starts_with(&WRAPPER_MAGIC.to_le_bytes()) {
-            return wrapped(image, name);
+/// An image of any kind that the program passes, or null. Only a call of the program makes it.
+#[repr(transparent)]
+pub struct Image<'a>(*const u8, PhantomData<&'a u8>);
+
+impl Image<'_> {
+    /// Its sources.
+    ///
+    /// # Errors
+    /// If it has no PTX that the device can run.
+    pub fn sources(self, name: &str) -> Result<Vec<Source>, Refusal> {
+        let image = self.0;
+        if image.is_null() {
+            return Err(INVALID.into());
         }
-        if starts_with(&MAGIC.to_le_bytes()) {
-            return from_fat_binary(bytes, name).map_err(reported);
+        // SAFETY: every binary image has these bytes; a text ends in a zero, which the comparison does not pass.
+        let starts_with =
+            |magic: &[u8]| magic.iter().enumerate().all(|(i, byte)| unsafe { image.add(i).read() } == *byte);
+        // SAFETY: the first bytes identify the format, and so what follows.
+        unsafe {
+            if starts_with(&WRAPPER_MAGIC.to_le_bytes()) {
+                return wrapped(image, name);
+            }
+            if starts_with(&MAGIC.to_le_bytes()) {
+                return from_fat_binary(image, name).map_err(reported);
+            }
+            if starts_with(b"\x7fELF") {
+                return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
+            }
+            if starts_with(linked::MARK) {
+                return unpacked(image);
+            }
+            let text = CStr::from_ptr(image.cast()).to_bytes().to_vec();
+            Ok(vec![source(name, text)])
         }
-        if starts_with(b"\x7fELF") {
-            return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
-        }
-        if starts_with(linked::MARK) {
-            return unpacked(bytes);
-        }
-        let text = CStr::from_ptr(bytes.cast::<c_char>()).to_bytes().to_vec();
-        Ok(vec![source(name, text)])
     }
 }
 
 /// The sources in an image whose size is known.
 ///
 /// # Errors
-/// As for [`sources`].
+/// As for [`Image::sources`].
 pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
     let is = |magic: &[u8]| image.starts_with(magic);
     if is(&MAGIC.to_le_bytes()) {
@@ -92,7 +96,7 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
     }
     if is(&WRAPPER_MAGIC.to_le_bytes()) {
         // SAFETY: it is a wrapper in memory.
-        return unsafe { sources(image.as_ptr().cast(), name) };
+        return unsafe { wrapped(image.as_ptr(), name) };
     }
     Ok(vec![source(name, image[..end].to_vec())])
 }
@@ -151,7 +155,7 @@ struct Wrapper {
 ///
 /// # Safety
 /// `image` must point to a wrapper.
-unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refusal> {
+unsafe fn wrapped(image: *const u8, name: &str) -> Result<Vec<Source>, Refusal> {
     // SAFETY: the caller's promise.
     unsafe {
         let wrapper = image.cast::<Wrapper>().read_unaligned();

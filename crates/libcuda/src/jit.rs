@@ -1,10 +1,10 @@
 //! Compiler options (`CUjit_option`) that have an effect: where messages go, and the register limit.
 
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 
 use crate::Status;
 use crate::image::{Refusal, Source};
-use crate::pointers::In;
+use crate::pointers::{Bytes, In, InOut, write_bytes};
 
 const MAX_REGISTERS: u32 = 0;
 const INFO_LOG: u32 = 3;
@@ -14,39 +14,47 @@ const ERROR_LOG_BYTES: u32 = 6;
 
 /// The compiler options of a program.
 #[derive(Default)]
-pub struct Options {
+pub struct Options<'a> {
     max_registers: Option<u32>,
-    info: Log,
-    error: Log,
+    info: Log<'a>,
+    error: Log<'a>,
 }
 
-/// A buffer of the program for messages, and the place where the program stores its size and reads the length of the message.
+/// A buffer of the program for messages, and the place where the program stores its size and reads the length of the message: an entry
+/// of the option values.
 #[derive(Default)]
-struct Log {
-    buffer: Option<*mut c_char>,
+struct Log<'a> {
+    buffer: Option<Bytes<'a>>,
     bytes: usize,
-    size: Option<*mut *mut c_void>,
+    size: Option<(InOut<'a, *mut c_void>, usize)>,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// Reads the options that the program passes.
     ///
     /// # Errors
     /// If there are options without values.
-    pub fn read(count: c_uint, options: In<c_uint>, values: In<*mut c_void>) -> Result<Options, Status> {
+    pub fn read(
+        count: c_uint,
+        options: In<c_uint>,
+        values: InOut<'a, *mut c_void>,
+    ) -> Result<Options<'a>, Status> {
         let mut result = Options::default();
-        let (options, all) = (options.read_all(count as usize)?, values.read_all(count as usize)?);
-        for (i, (option, value)) in options.into_iter().zip(all).enumerate() {
+        for (i, option) in options.read_all(count as usize)?.into_iter().enumerate() {
+            let value = values.read_at(i)?;
             let log = if option <= INFO_LOG_BYTES { &mut result.info } else { &mut result.error };
             match option {
                 MAX_REGISTERS => {
                     result.max_registers = u32::try_from(value.addr()).ok().filter(|&most| most > 0)
                 }
-                INFO_LOG | ERROR_LOG => log.buffer = Some(value.cast()),
+                INFO_LOG | ERROR_LOG => {
+                    // SAFETY: the value of this option is a buffer, whose size another option says.
+                    log.buffer = Some(unsafe { Bytes::new(value.cast()) });
+                }
                 INFO_LOG_BYTES | ERROR_LOG_BYTES => {
                     // A number that is passed as a pointer.
                     log.bytes = value.addr() & u32::MAX as usize;
-                    log.size = Some(values.pointer().cast_mut().wrapping_add(i));
+                    log.size = Some((values, i));
                 }
                 _ => {}
             }
@@ -66,40 +74,29 @@ impl Options {
     ///
     /// # Errors
     /// The error of the compilation.
-    ///
-    /// # Safety
-    /// The options that were read must have values of the types that the manual names.
-    pub unsafe fn report<T>(&self, result: Result<T, Refusal>) -> Result<T, Status> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.info.write("");
-            match result {
-                Ok(value) => {
-                    self.error.write("");
-                    Ok(value)
-                }
-                Err(refusal) => {
-                    self.error.write(&refusal.message);
-                    Err(refusal.status)
-                }
+    pub fn report<T>(&self, result: Result<T, Refusal>) -> Result<T, Status> {
+        self.info.write("");
+        match result {
+            Ok(value) => {
+                self.error.write("");
+                Ok(value)
+            }
+            Err(refusal) => {
+                self.error.write(&refusal.message);
+                Err(refusal.status)
             }
         }
     }
 }
 
-impl Log {
-    /// # Safety
-    /// The buffer must be as large as the program said.
-    unsafe fn write(&self, message: &str) {
+impl Log<'_> {
+    fn write(&self, message: &str) {
         let Some(buffer) = self.buffer.filter(|buffer| !buffer.is_null() && self.bytes > 0) else { return };
         let count = message.len().min(self.bytes - 1);
-        // SAFETY: the caller's promise.
-        unsafe {
-            std::ptr::copy_nonoverlapping(message.as_ptr(), buffer.cast(), count);
-            buffer.add(count).write(0);
-            if let Some(size) = self.size {
-                size.write(std::ptr::without_provenance_mut(count));
-            }
+        // Neither pointer is null.
+        let _ = write_bytes(buffer, &message.as_bytes()[..count]).and_then(|()| buffer.write_at(count, 0));
+        if let Some((values, i)) = self.size {
+            let _ = values.write_at(i, std::ptr::without_provenance_mut(count));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Kernel launches.
 
 use std::collections::BTreeSet;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::c_uint;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
+use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue, CUlaunchConfig, CUstream};
 use ptxvm::Color;
 
 use crate::api::api;
@@ -14,7 +15,7 @@ use crate::function::{Function, function_in};
 use crate::lock;
 use crate::log::log;
 use crate::operation::Operation;
-use crate::pointers::{In, required};
+use crate::pointers::{Bytes, In, InOut, read, read_bytes, required};
 use crate::stream::{Default, Stream};
 use crate::{INVALID, Status};
 
@@ -143,52 +144,38 @@ const END: usize = 0;
 const BUFFER: usize = 1;
 const BUFFER_BYTES: usize = 2;
 
-/// The bytes of the parameters, from a pointer to each or from one buffer.
-///
-/// # Safety
-/// As for `cuLaunchKernel`.
-pub unsafe fn params(
-    function: &Function,
-    pointers: *mut *mut c_void,
-    extra: *mut *mut c_void,
-) -> Result<Vec<u8>, Status> {
+/// The bytes of the parameters, from a pointer to each or from one buffer. As in `cuLaunchKernel`, `extra` has pairs of key and value up
+/// to the end key.
+pub fn params(function: &Function, pointers: InOut<Bytes>, extra: InOut<Bytes>) -> Result<Vec<u8>, Status> {
     let mut bytes = vec![0; function.attributes.param_bytes as usize];
     if !pointers.is_null() {
         if !extra.is_null() {
             return Err(INVALID);
         }
-        // SAFETY: the caller's promise.
-        let pointers = unsafe { In::new(pointers) }.read_all(function.params.len())?;
-        for (pointer, &(offset, size)) in pointers.into_iter().zip(&function.params) {
-            required(pointer)?;
-            let place = &mut bytes[offset as usize..][..size as usize];
-            // SAFETY: the caller's promise.
-            unsafe { std::ptr::copy_nonoverlapping(pointer.cast(), place.as_mut_ptr(), place.len()) };
+        for (i, &(offset, size)) in function.params.iter().enumerate() {
+            let pointer = pointers.read_at(i)?;
+            required(pointer.pointer())?;
+            read_bytes(pointer, &mut bytes[offset as usize..][..size as usize])?;
         }
         return Ok(bytes);
     }
     if extra.is_null() {
         return if function.params.is_empty() { Ok(bytes) } else { Err(INVALID) };
     }
-    let (mut buffer, mut size) = (std::ptr::null::<u8>(), 0);
+    let (mut buffer, mut size) = (Bytes::none(), 0);
     for i in (0..8).step_by(2) {
-        // SAFETY: the caller's promise: pairs of key and value up to the end key.
-        unsafe {
-            let value = || extra.add(i + 1).read();
-            match extra.add(i).read().addr() {
-                END => break,
-                BUFFER => buffer = value().cast(),
-                BUFFER_BYTES => size = crate::pointers::read(value().cast::<usize>())?,
-                _ => return Err(INVALID),
-            }
+        match extra.read_at(i)?.pointer().addr() {
+            END => break,
+            BUFFER => buffer = extra.read_at(i + 1)?,
+            BUFFER_BYTES => size = usize::from_ne_bytes(read(extra.read_at(i + 1)?)?),
+            _ => return Err(INVALID),
         }
     }
     if buffer.is_null() && !function.params.is_empty() {
         return Err(INVALID);
     }
     let count = size.min(bytes.len());
-    // SAFETY: the program says that its buffer has this many bytes.
-    unsafe { std::ptr::copy_nonoverlapping(buffer, bytes.as_mut_ptr(), count) };
+    read_bytes(buffer, &mut bytes[..count])?;
     Ok(bytes)
 }
 
@@ -202,68 +189,84 @@ pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
 const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 
-/// The values of an attribute of a launch.
-///
-/// # Safety
-/// `config.attrs` must point to `config.numAttrs` attributes, and this one's value must begin with a `T`.
-unsafe fn attributes<T>(config: &CUlaunchConfig, wanted: u32) -> impl Iterator<Item = T> {
-    let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
-    (0..count).filter_map(move |i| {
-        // SAFETY: the caller's promise. Any number could be its id.
-        unsafe {
-            let attribute = config.attrs.add(i);
-            let id = (&raw const (*attribute).id).cast::<u32>().read();
-            (id == wanted).then(|| (&raw const (*attribute).value).cast::<T>().read())
-        }
-    })
+/// An attribute of a launch (`CUlaunchAttribute`). Any number could be its id.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Attribute {
+    id: c_uint,
+    _pad: MaybeUninit<c_uint>,
+    value: CUlaunchAttributeValue,
 }
 
-/// The cluster dimensions among the attributes of a launch.
-///
-/// # Safety
-/// `config.attrs` must point to `config.numAttrs` attributes.
-pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
-    // SAFETY: the caller's promise.
-    unsafe { attributes(config, CLUSTER) }.find_map(cluster_of)
+/// How a kernel is launched (`CUlaunchConfig`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Config<'a> {
+    grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: c_uint,
+    stream: CUstream,
+    attributes: In<'a, Attribute>,
+    count: c_uint,
+}
+
+const _: () = assert!(size_of::<Attribute>() == size_of::<CUlaunchAttribute>());
+const _: () = assert!(size_of::<Config>() == size_of::<CUlaunchConfig>());
+
+impl Config<'_> {
+    /// The values of an attribute.
+    fn values(&self, wanted: u32) -> impl Iterator<Item = CUlaunchAttributeValue> {
+        // Without a place there are none.
+        let all = self.attributes.read_all(self.count as usize).unwrap_or_default();
+        all.into_iter().filter(move |attribute| attribute.id == wanted).map(|attribute| attribute.value)
+    }
+
+    /// Whether the blocks may wait for each other.
+    fn is_cooperative(&self) -> bool {
+        // SAFETY: the id says which member of the union the program has set.
+        self.values(COOPERATIVE).last().is_some_and(|value| unsafe { value.cooperative } != 0)
+    }
+
+    /// The cluster dimensions.
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        // SAFETY: as above.
+        let extents = self.values(CLUSTER).map(|value| unsafe { value.clusterDim });
+        extents.map(|of| [of.x, of.y, of.z]).find_map(cluster_of)
+    }
 }
 
 /// Performs `cuLaunchKernelEx`.
-///
-/// # Safety
-/// As for `cuLaunchKernelEx`.
-unsafe fn launch_ex(
-    config: In<CUlaunchConfig>,
+fn launch_ex(
+    config: In<Config>,
     handle: CUfunction,
-    pointers: *mut *mut c_void,
-    extra: *mut *mut c_void,
+    pointers: InOut<Bytes>,
+    extra: InOut<Bytes>,
     default: Default,
 ) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let config = config.read()?;
-        let stream = default.stream(config.hStream)?;
-        let function = function_in(handle, || stream.context())?;
-        let launch = KernelLaunch {
-            params: params(&function, pointers, extra)?,
-            function,
-            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
-            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-            dynamic_shared: config.sharedMemBytes,
-            cooperative: attributes::<c_int>(&config, COOPERATIVE).last().is_some_and(|value| value != 0),
-            cluster: clusters(&config),
-        };
-        if config.numAttrs > 0 && config.attrs.is_null() {
-            return Err(INVALID);
-        }
-        submit(&stream, launch)
+    let config = config.read()?;
+    let stream = default.stream(config.stream)?;
+    let function = function_in(handle, || stream.context())?;
+    let launch = KernelLaunch {
+        params: params(&function, pointers, extra)?,
+        function,
+        grid: config.grid,
+        block: config.block,
+        dynamic_shared: config.dynamic_shared,
+        cooperative: config.is_cooperative(),
+        cluster: config.cluster(),
+    };
+    if config.count > 0 && config.attributes.pointer().is_null() {
+        return Err(INVALID);
     }
+    submit(&stream, launch)
 }
 
 api! { API:
     /// Launches a kernel.
     cuLaunchKernel 4000 "cuLaunchKernel" / 7000 "cuLaunchKernel_ptsz" (
         handle: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void, extra: *mut *mut c_void
+        dynamic_shared: c_uint, of: CUstream, pointers: InOut<Bytes>, extra: InOut<Bytes>
     ) |default| {
         let stream = default.stream(of)?;
         let function = function_in(handle, || stream.context())?;
@@ -274,17 +277,17 @@ api! { API:
     /// Launches a kernel whose blocks may wait for each other.
     cuLaunchCooperativeKernel 9000 "cuLaunchCooperativeKernel" / 9000 "cuLaunchCooperativeKernel_ptsz" (
         handle: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void
+        dynamic_shared: c_uint, of: CUstream, pointers: InOut<Bytes>
     ) |default| {
         let stream = default.stream(of)?;
         let function = function_in(handle, || stream.context())?;
-        let params = params(&function, pointers, std::ptr::null_mut())?;
+        let params = params(&function, pointers, InOut::none())?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: true, cluster: None, params })
     }
     /// Launches a kernel with attributes.
     cuLaunchKernelEx 11060 "cuLaunchKernelEx" / 11060 "cuLaunchKernelEx_ptsz" (
-        config: In<CUlaunchConfig>, handle: CUfunction, pointers: *mut *mut c_void, extra: *mut *mut c_void
+        config: In<Config>, handle: CUfunction, pointers: InOut<Bytes>, extra: InOut<Bytes>
     ) |default| {
         launch_ex(config, handle, pointers, extra, default)
     }

@@ -11,11 +11,11 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::function::Function;
 use crate::handles::{Handles, handle_of};
-use crate::image::{Refusal, Source, compile, sources};
+use crate::image::{Image, Refusal, Source, compile};
 use crate::jit::Options;
 use crate::lock;
 use crate::module::{MODULES, Module};
-use crate::pointers::{In, Out, Text, required};
+use crate::pointers::{In, InOut, Out, Text, required};
 use crate::{INVALID, Status};
 
 /// The libraries that have not been unloaded, and their kernels.
@@ -112,31 +112,27 @@ pub fn kernel(handle: CUkernel) -> Result<Arc<Kernel>, Status> {
     KERNELS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// # Safety
-/// As for [`Options::report`].
-unsafe fn load(
+fn load(
     result: Out<CUlibrary>,
     sources: Result<Vec<Source>, Refusal>,
     options: &Options,
 ) -> Result<(), Status> {
     driver()?;
     required(result.pointer())?;
-    // SAFETY: the caller's promise.
-    let library = unsafe { options.report(sources.and_then(Library::new)) }?;
-    LIBRARIES.give(result, library)
+    LIBRARIES.give(result, options.report(sources.and_then(Library::new))?)
 }
 
 api! { API:
     /// Loads a library from PTX text or a fat binary in memory.
     cuLibraryLoadData 12000 "cuLibraryLoadData" (
-        result: Out<CUlibrary>, code: *const c_void, jit: In<c_uint>, jit_values: In<*mut c_void>, jit_count: c_uint,
+        result: Out<CUlibrary>, code: Image, jit: In<c_uint>, jit_values: InOut<*mut c_void>, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
-        load(result, sources(code, "<library>"), &Options::read(jit_count, jit, jit_values)?)
+        load(result, code.sources("<library>"), &Options::read(jit_count, jit, jit_values)?)
     }
     /// Loads a library from a file.
     cuLibraryLoadFromFile 12000 "cuLibraryLoadFromFile" (
-        result: Out<CUlibrary>, path: Text, jit: In<c_uint>, jit_values: In<*mut c_void>, jit_count: c_uint,
+        result: Out<CUlibrary>, path: Text, jit: In<c_uint>, jit_values: InOut<*mut c_void>, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
         let path = std::str::from_utf8(path.bytes()?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;

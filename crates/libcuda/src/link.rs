@@ -11,14 +11,15 @@ use crate::handles::Handles;
 use crate::image::{Refusal, Source, compile, sources_of_bytes};
 use crate::jit::Options;
 use crate::lock;
-use crate::pointers::{In, Out, Text};
+use crate::pointers::{In, InOut, Out, Text};
 use crate::{INVALID, Status};
 
 static LINKERS: Handles<Linker> = Handles::new();
 
 /// A linker and its inputs so far.
 struct Linker {
-    options: Options,
+    /// The program keeps their values and buffers as long as the linker (the manual). No lifetime says that, so it is `'static`.
+    options: Options<'static>,
     inputs: Mutex<Vec<Source>>,
     /// The image that it made. It lives as long as the linker.
     image: Mutex<Option<Box<[u8]>>>,
@@ -35,17 +36,13 @@ fn linker(handle: CUlinkState) -> Result<std::sync::Arc<Linker>, Status> {
 }
 
 impl Linker {
-    /// # Safety
-    /// The buffers of its options must still be valid.
-    unsafe fn add(&self, bytes: &[u8], name: &str) -> Result<(), Status> {
+    fn add(&self, bytes: &[u8], name: &str) -> Result<(), Status> {
         let sources = sources_of_bytes(bytes, name).and_then(|sources| {
             // PTX that does not compile fails here.
             sources.iter().try_for_each(|source| crate::cache::compiled(source).map(drop))?;
             Ok(self.options.apply(sources))
         });
-        // SAFETY: the caller's promise.
-        let sources = unsafe { self.options.report(sources) }?;
-        lock(&self.inputs).extend(sources);
+        lock(&self.inputs).extend(self.options.report(sources)?);
         Ok(())
     }
 }
@@ -57,7 +54,7 @@ fn is_library(path: &str) -> bool {
 
 api! { API:
     /// Makes a linker.
-    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: In<c_uint>, values: In<*mut c_void>, result: Out<CUlinkState>) {
+    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: In<c_uint>, values: InOut<'static, *mut c_void>, result: Out<CUlinkState>) {
         Context::current()?;
         let options = Options::read(count, options, values)?;
         let linker = std::sync::Arc::new(Linker { options, inputs: Mutex::default(), image: Mutex::default() });
@@ -73,7 +70,9 @@ api! { API:
             return Err(INVALID);
         }
         let label = if label.is_null() { "<link>".into() } else { String::from_utf8_lossy(label.bytes()?) };
-        linker.add(std::slice::from_raw_parts(data.cast(), bytes), &label)
+        // SAFETY: the program passes so many bytes.
+        let data = unsafe { std::slice::from_raw_parts(data.cast(), bytes) };
+        linker.add(data, &label)
     }
     /// Adds a file of PTX or a fat binary.
     cuLinkAddFile 6050 "cuLinkAddFile_v2" (

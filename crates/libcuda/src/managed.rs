@@ -1,6 +1,6 @@
 //! Advice on managed memory. It is host memory, so advice has no effect.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 
 use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUmemLocation, CUstream};
 
@@ -9,16 +9,13 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::memory::Kind;
 use crate::operation::Operation;
-use crate::pointers::{In, write};
+use crate::pointers::{In, Out};
 use crate::{INVALID, Status};
 
 /// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
-/// effect and is not kept.
-///
-/// # Safety
-/// `data` must have `bytes` bytes.
-unsafe fn range_attribute(
-    data: *mut c_void,
+/// effect and is not kept. All attributes are numbers of 4 bytes.
+fn range_attribute(
+    data: Out<c_int>,
     bytes: usize,
     attribute: u32,
     address: u64,
@@ -41,21 +38,17 @@ unsafe fn range_attribute(
     if !fits {
         return Err(INVALID);
     }
-    for i in 0..bytes / 4 {
-        // SAFETY: the caller's promise.
-        unsafe { write(data.cast::<c_int>().add(i), value) }?;
-    }
-    Ok(())
+    (0..bytes / 4).try_for_each(|i| data.write_at(i, value))
 }
 
 api! { API:
     /// What advice there is for managed memory.
-    cuMemRangeGetAttribute 8000 "cuMemRangeGetAttribute" (data: *mut c_void, bytes: usize, attribute: c_uint, address: CUdeviceptr, count: usize) {
+    cuMemRangeGetAttribute 8000 "cuMemRangeGetAttribute" (data: Out<c_int>, bytes: usize, attribute: c_uint, address: CUdeviceptr, count: usize) {
         Context::current()?;
         range_attribute(data, bytes, attribute, address, count)
     }
     /// What advice there is for managed memory, several kinds at a time.
-    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: In<*mut c_void>, sizes: In<usize>, attributes: In<c_uint>, attribute_count: usize, address: CUdeviceptr, count: usize) {
+    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: In<Out<c_int>>, sizes: In<usize>, attributes: In<c_uint>, attribute_count: usize, address: CUdeviceptr, count: usize) {
         Context::current()?;
         let (places, sizes) = (data.read_all(attribute_count)?, sizes.read_all(attribute_count)?);
         let attributes = attributes.read_all(attribute_count)?;

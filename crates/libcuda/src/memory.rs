@@ -5,7 +5,7 @@
 //! (`virtual_memory.rs`). [`Allocations`] holds the live allocations; copies and fills are checked against it before they are queued.
 
 use std::collections::BTreeMap;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,7 +16,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
 use crate::host_pages::Pages;
-use crate::pointers::{In, Out, required, write};
+use crate::pointers::{Bytes, In, Out, required, write_bytes};
 use crate::{INVALID, Status};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
@@ -305,61 +305,48 @@ fn host_allocation(pointer: *mut c_void) -> Result<Allocation, Status> {
     found.filter(is_host).ok_or(INVALID)
 }
 
-/// Answers `cuPointerGetAttribute`. For an unknown pointer it fails; `cuPointerGetAttributes` returns zeros instead.
-///
-/// # Safety
-/// `data` must point to a place for the attribute.
-unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> Result<(), Status> {
+/// Answers `cuPointerGetAttribute`, with a number of so many bytes as [`attribute_bytes`] says. For an unknown pointer it fails;
+/// `cuPointerGetAttributes` returns zeros instead.
+fn pointer_attribute(attribute: u32, address: u64) -> Result<u64, Status> {
     use CUpointer_attribute as A;
     let driver = driver()?;
     let allocation = driver.allocations.find(address);
     let known = allocation.ok_or(INVALID);
-    let is_host = |allocation: &Allocation| !allocation.kind.is_of_device();
     let is = |wanted: A| attribute == wanted as u32;
-    // SAFETY: the caller's promise.
-    unsafe {
-        match attribute {
-            _ if is(A::CU_POINTER_ATTRIBUTE_CONTEXT) => {
-                let context = known?.context;
-                let handle = driver.context_of(context).unwrap_or(std::ptr::null_mut());
-                write(data.cast::<*mut c_void>(), handle)
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => {
-                write(data.cast::<u32>(), if is_host(&known?) { 1 } else { 2 })
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER) => {
-                write(data.cast::<u64>(), known.map(|_| address)?)
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_HOST_POINTER) => match known? {
-                _ if address < DEVICE_BASE => write(data.cast::<u64>(), address),
-                _ => Err(INVALID),
-            },
-            _ if is(A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) => write(data.cast::<u32>(), known.map(|_| 0)?),
-            _ if is(A::CU_POINTER_ATTRIBUTE_BUFFER_ID) => write(data.cast::<u64>(), known?.id),
-            _ if is(A::CU_POINTER_ATTRIBUTE_IS_MANAGED) => {
-                write(data.cast::<u32>(), (known?.kind == Kind::Managed).into())
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => {
-                write(data.cast::<c_int>(), known.map(|allocation| allocation.device as c_int)?)
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) => {
-                write(data.cast::<u32>(), (known?.kind == Kind::Device).into())
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => write(data.cast::<u64>(), known?.base),
-            _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE) => write(data.cast::<u64>(), known?.bytes),
-            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPED) => write(data.cast::<u8>(), allocation.is_some().into()),
-            _ if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) => write(data.cast::<u64>(), 0),
-            _ if is(A::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) => write(data.cast::<u32>(), 0),
-            _ if is(A::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS) => write(data.cast::<u32>(), known.map(|_| 3)?),
-            _ if is(A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) => write(data.cast::<u64>(), 0),
-            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE) => {
-                write(data.cast::<usize>(), known?.bytes as usize)
-            }
-            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR) => write(data.cast::<u64>(), known?.base),
-            _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) => write(data.cast::<u64>(), known?.id),
-            _ => Err(INVALID),
+    Ok(match attribute {
+        _ if is(A::CU_POINTER_ATTRIBUTE_CONTEXT) => {
+            driver.context_of(known?.context).map_or(0, |handle| handle.addr() as u64)
         }
-    }
+        // 1 for the host, 2 for a device.
+        _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => 1 + u64::from(known?.kind.is_of_device()),
+        _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER) => known.map(|_| address)?,
+        _ if is(A::CU_POINTER_ATTRIBUTE_HOST_POINTER) => match known? {
+            _ if address < DEVICE_BASE => address,
+            _ => return Err(INVALID),
+        },
+        _ if is(A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) => known.map(|_| 0)?,
+        _ if is(A::CU_POINTER_ATTRIBUTE_BUFFER_ID) => known?.id,
+        _ if is(A::CU_POINTER_ATTRIBUTE_IS_MANAGED) => (known?.kind == Kind::Managed).into(),
+        _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => known?.device.into(),
+        _ if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) => (known?.kind == Kind::Device).into(),
+        _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => known?.base,
+        _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE) => known?.bytes,
+        _ if is(A::CU_POINTER_ATTRIBUTE_MAPPED) => allocation.is_some().into(),
+        _ if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) => 0,
+        _ if is(A::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) => 0,
+        _ if is(A::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS) => known.map(|_| 3)?,
+        _ if is(A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) => 0,
+        _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE) => known?.bytes,
+        _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR) => known?.base,
+        _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) => known?.id,
+        _ => return Err(INVALID),
+    })
+}
+
+/// Writes the value of a pointer attribute.
+fn write_attribute(place: Bytes, attribute: u32, value: u64) -> Result<(), Status> {
+    // The host is little-endian, so the first bytes are the number.
+    write_bytes(place, &value.to_le_bytes()[..attribute_bytes(attribute)])
 }
 
 /// The size of a pointer attribute in bytes.
@@ -449,7 +436,8 @@ api! { API:
         let (driver, address) = (driver()?, pointer.expose_provenance() as u64);
         let taken = |_| Status::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
         let name = "memory of the host (cuMemHostRegister)";
-        driver.machine.map_at(address, start, bytes as u64, name).map_err(taken)?;
+        // SAFETY: the program has these bytes until it unregisters them, which waits for what uses them.
+        unsafe { driver.machine.map_at(address, start, bytes as u64, name) }.map_err(taken)?;
         driver.allocations.insert(address, bytes as u64, Kind::Registered(flags), &context);
         Ok(())
     }
@@ -494,22 +482,18 @@ api! { API:
         Ok(())
     }
     /// What is known of a pointer.
-    cuPointerGetAttribute 4000 "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: CUdeviceptr) {
+    cuPointerGetAttribute 4000 "cuPointerGetAttribute" (data: Bytes, attribute: c_uint, address: CUdeviceptr) {
         Context::current()?;
-        pointer_attribute(data, attribute, address)
+        write_attribute(data, attribute, pointer_attribute(attribute, address)?)
     }
     /// Several things that are known of a pointer; zeros for a pointer that is none of ours.
-    cuPointerGetAttributes 7000 "cuPointerGetAttributes" (count: c_uint, attributes: In<c_uint>, data: In<*mut c_void>, address: CUdeviceptr) {
+    cuPointerGetAttributes 7000 "cuPointerGetAttributes" (count: c_uint, attributes: In<c_uint>, data: In<Bytes>, address: CUdeviceptr) {
         Context::current()?;
         let (attributes, places) = (attributes.read_all(count as usize)?, data.read_all(count as usize)?);
         for (attribute, place) in attributes.into_iter().zip(places) {
-            required(place)?;
-            if pointer_attribute(place, attribute, address).is_err() {
-                place.cast::<u8>().write_bytes(0, attribute_bytes(attribute));
-                if attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32 {
-                    place.cast::<c_int>().write(-2);
-                }
-            }
+            let is_ordinal = attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32;
+            let nothing = if is_ordinal { -2i64 as u64 } else { 0 };
+            write_attribute(place, attribute, pointer_attribute(attribute, address).unwrap_or(nothing))?;
         }
         Ok(())
     }

@@ -14,11 +14,11 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::function::{FUNCTIONS, Function};
 use crate::handles::{Handles, handle_of};
-use crate::image::{Refusal, Source, compile, sources};
+use crate::image::{Image, Refusal, Source, compile};
 use crate::jit::Options;
 use crate::lock;
 use crate::memory::{Kind, allocate};
-use crate::pointers::{In, Out, Text, required};
+use crate::pointers::{In, InOut, Out, Text, required};
 
 /// The modules that have not been unloaded.
 pub static MODULES: Handles<Module> = Handles::new();
@@ -198,17 +198,12 @@ pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
     MODULES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// # Safety
-/// As for `cuModuleLoadDataEx`.
-unsafe fn load_data(result: Out<CUmodule>, image: *const c_void, options: &Options) -> Result<(), Status> {
+fn load_data(result: Out<CUmodule>, image: Image, options: &Options) -> Result<(), Status> {
     let context = Context::current()?;
     required(result.pointer())?;
-    // SAFETY: the caller's promise.
-    let sources = unsafe { sources(image, "<module>") };
+    let sources = image.sources("<module>");
     let module = sources.and_then(|sources| Module::load(&context, &options.apply(sources)));
-    // SAFETY: the caller's promise.
-    let module = unsafe { options.report(module) }?;
-    MODULES.give(result, module)
+    MODULES.give(result, options.report(module)?)
 }
 
 api! { API:
@@ -223,15 +218,15 @@ api! { API:
         MODULES.give(result, module)
     }
     /// Loads a module from PTX text or a fat binary in memory.
-    cuModuleLoadData 2000 "cuModuleLoadData" (result: Out<CUmodule>, image: *const c_void) {
+    cuModuleLoadData 2000 "cuModuleLoadData" (result: Out<CUmodule>, image: Image) {
         load_data(result, image, &Options::default())
     }
     /// Loads a module from memory, with options for the compiler.
-    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: Out<CUmodule>, image: *const c_void, count: c_uint, options: In<c_uint>, values: In<*mut c_void>) {
+    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: Out<CUmodule>, image: Image, count: c_uint, options: In<c_uint>, values: InOut<*mut c_void>) {
         load_data(result, image, &Options::read(count, options, values)?)
     }
     /// Loads a module from a fat binary in memory.
-    cuModuleLoadFatBinary 2000 "cuModuleLoadFatBinary" (result: Out<CUmodule>, image: *const c_void) {
+    cuModuleLoadFatBinary 2000 "cuModuleLoadFatBinary" (result: Out<CUmodule>, image: Image) {
         load_data(result, image, &Options::default())
     }
     /// Unloads a module.

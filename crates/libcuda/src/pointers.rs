@@ -25,6 +25,9 @@ pub type In<'a, T> = caller::In<'a, T, Driver>;
 /// A zero-terminated string of the program, or null.
 pub type Text<'a> = caller::Text<'a, Driver>;
 
+/// Bytes of the program, or null: the manual says how many, which depends on other arguments.
+pub type Bytes<'a> = InOut<'a, u8>;
+
 /// Checks a pointer that is used later.
 ///
 /// # Errors
@@ -33,26 +36,28 @@ pub fn required<T>(pointer: *const T) -> Result<(), Status> {
     if pointer.is_null() { Err(Driver::NULL_POINTER) } else { Ok(()) }
 }
 
-/// Writes a result to a place whose type depends on other arguments.
+/// Writes a result to a place whose size depends on other arguments.
 ///
 /// # Errors
-/// If the pointer is null.
-///
-/// # Safety
-/// A non-null pointer must point to a place for a `T`.
-pub unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    unsafe { Out::new(place) }.write(value)
+/// If the pointer is null and there are bytes.
+pub fn write_bytes(place: Bytes, bytes: &[u8]) -> Result<(), Status> {
+    bytes.iter().enumerate().try_for_each(|(i, &byte)| place.write_at(i, byte))
 }
 
-/// Reads a value whose type depends on other arguments.
+/// Reads a value from a place whose size depends on other arguments.
+///
+/// # Errors
+/// If the pointer is null and there are bytes.
+pub fn read_bytes(place: Bytes, bytes: &mut [u8]) -> Result<(), Status> {
+    bytes.iter_mut().enumerate().try_for_each(|(i, byte)| place.read_at(i).map(|value| *byte = value))
+}
+
+/// Reads a value of this size.
 ///
 /// # Errors
 /// If the pointer is null.
-///
-/// # Safety
-/// A non-null pointer must point to a `T`.
-pub unsafe fn read<T: Copy>(place: *const T) -> Result<T, Status> {
-    // SAFETY: the caller's promise.
-    unsafe { In::new(place) }.read()
+pub fn read<const BYTES: usize>(place: Bytes) -> Result<[u8; BYTES], Status> {
+    let mut bytes = [0; BYTES];
+    read_bytes(place, &mut bytes)?;
+    Ok(bytes)
 }

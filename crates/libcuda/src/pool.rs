@@ -17,7 +17,7 @@ use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::memory::{Kind, allocate};
 use crate::operation::Operation;
-use crate::pointers::{In, Out, read, write};
+use crate::pointers::{Bytes, In, Out, read, write_bytes};
 use crate::share::Shared;
 use crate::stream::Stream;
 use crate::{INVALID, Status};
@@ -254,11 +254,11 @@ api! { API:
         result.write(handle_of(&Pool::insert(Pool { device, shared, ..Pool::default() })))
     }
     /// Makes a descriptor of a pool, for other processes. The program closes it.
-    cuMemPoolExportToShareableHandle 11020 "cuMemPoolExportToShareableHandle" (result: *mut c_void, handle: CUmemoryPool, kind: c_uint, flags: c_ulonglong) {
+    cuMemPoolExportToShareableHandle 11020 "cuMemPoolExportToShareableHandle" (result: Out<c_int>, handle: CUmemoryPool, kind: c_uint, flags: c_ulonglong) {
         let pool = pool(handle)?;
         let shared = pool.shared.as_ref().filter(|_| !pool.is_imported && kind == DESCRIPTOR && flags == 0);
         let shared = shared.filter(|_| !result.is_null()).ok_or(INVALID)?;
-        write(result.cast::<c_int>(), shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?)
+        result.write(shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?)
     }
     /// Opens a pool of another process by its descriptor, which stays the program's.
     cuMemPoolImportFromShareableHandle 11020 "cuMemPoolImportFromShareableHandle" (result: Out<CUmemoryPool>, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) {
@@ -298,34 +298,35 @@ api! { API:
         POOLS.remove(handle).map(drop).ok_or(INVALID)
     }
     /// An attribute of a pool.
-    cuMemPoolGetAttribute 11020 "cuMemPoolGetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+    cuMemPoolGetAttribute 11020 "cuMemPoolGetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: Bytes) {
         let pool = pool(handle)?;
         if REUSE.contains(&attribute) {
             let is_on = lock(&pool.settings).get(&attribute).copied().unwrap_or(true);
-            return write(value.cast::<c_int>(), is_on.into());
+            return write_bytes(value, &c_int::from(is_on).to_ne_bytes());
         }
         let memory = *lock(&pool.memory);
-        write(value.cast::<u64>(), match attribute {
+        let number = match attribute {
             RELEASE_THRESHOLD => memory.threshold,
             RESERVED => memory.reserved,
             RESERVED_HIGH => memory.most_reserved,
             USED => memory.used,
             USED_HIGH => memory.most_used,
             _ => return Err(INVALID),
-        })
+        };
+        write_bytes(value, &number.to_ne_bytes())
     }
     /// Changes an attribute of a pool.
-    cuMemPoolSetAttribute 11020 "cuMemPoolSetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+    cuMemPoolSetAttribute 11020 "cuMemPoolSetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: Bytes) {
         let pool = pool(handle)?;
         match attribute {
             _ if REUSE.contains(&attribute) => {
-                let value = read(value.cast::<c_int>())?;
+                let value = c_int::from_ne_bytes(read(value)?);
                 lock(&pool.settings).insert(attribute, value != 0);
             }
             RELEASE_THRESHOLD => {
-                lock(&pool.memory).threshold = read(value.cast::<u64>())?;
+                lock(&pool.memory).threshold = u64::from_ne_bytes(read(value)?);
             }
-            RESERVED_HIGH | USED_HIGH if read(value.cast::<u64>())? == 0 => {
+            RESERVED_HIGH | USED_HIGH if read(value)? == [0; 8] => {
                 let mut memory = lock(&pool.memory);
                 match attribute {
                     RESERVED_HIGH => memory.most_reserved = memory.reserved,
@@ -368,10 +369,10 @@ api! { API:
         Ok(())
     }
     /// What the memory of graphs takes: it is that of pools.
-    cuDeviceGetGraphMemAttribute 11040 "cuDeviceGetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
+    cuDeviceGetGraphMemAttribute 11040 "cuDeviceGetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: Out<u64>) {
         let pool = Pool::of_device(driver()?.ordinal(device)?).0;
         let memory = *lock(&pool.memory);
-        write(value.cast::<u64>(), match attribute {
+        value.write(match attribute {
             0 => memory.used,
             1 => memory.most_used,
             2 => memory.reserved,
@@ -380,9 +381,9 @@ api! { API:
         })
     }
     /// Begins to look anew for the most that the memory of graphs took.
-    cuDeviceSetGraphMemAttribute 11040 "cuDeviceSetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
+    cuDeviceSetGraphMemAttribute 11040 "cuDeviceSetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: In<u64>) {
         let pool = Pool::of_device(driver()?.ordinal(device)?).0;
-        if !matches!(attribute, 1 | 3) || read(value.cast::<u64>())? != 0 {
+        if !matches!(attribute, 1 | 3) || value.read()? != 0 {
             return Err(INVALID);
         }
         let mut memory = lock(&pool.memory);

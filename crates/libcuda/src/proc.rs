@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::CUuuid;
-
 use crate::api::{Function, api, functions};
 use crate::log::log;
-use crate::pointers::{Out, Text};
+use crate::pointers::{In, Out, Text};
 use crate::stream::Default;
 use crate::{INVALID, Status};
 
@@ -96,8 +94,8 @@ api! { API:
         look_up(name, result, version, flags, Some(found))
     }
     /// Tables that NVIDIA's own runtime asks for: there are none here.
-    cuGetExportTable 3000 "cuGetExportTable" (result: Out<*const c_void>, id: *const CUuuid) {
-        if !id.is_null() && RUNTIME_TABLES.contains(&id.cast::<[u8; 16]>().read()) {
+    cuGetExportTable 3000 "cuGetExportTable" (result: Out<*const c_void>, id: In<[u8; 16]>) {
+        if id.read().is_ok_and(|id| RUNTIME_TABLES.contains(&id)) {
             log!(error_once, "this program uses NVIDIA's CUDA runtime, which runs on NVIDIA's driver only: build it with `nvcc -cudart shared`, and it \
                    finds ptxvm's runtime");
         }

@@ -13,7 +13,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::log::log;
-use crate::pointers::{In, Out, read, write};
+use crate::pointers::{In, InOut, Out};
 use crate::{INVALID, Status};
 
 /// Checks that the devices have the unit that copies boxes.
@@ -95,16 +95,12 @@ impl Tensor<'_> {
 }
 
 /// Checks a map and writes it.
-///
-/// # Safety
-/// A non-null pointer must have room for a map.
-unsafe fn finish(result: *mut c_void, map: &TensorMap) -> Result<(), Status> {
+fn finish(result: Out<[u8; BYTES]>, map: &TensorMap) -> Result<(), Status> {
     map.check().map_err(refuse)?;
-    if result.is_null() || !result.addr().is_multiple_of(64) {
+    if result.is_null() || !result.pointer().addr().is_multiple_of(64) {
         return Err(refuse("it is at a multiple of 64 bytes"));
     }
-    // SAFETY: the caller's promise; bytes have no alignment.
-    unsafe { write(result.cast::<[u8; BYTES]>(), map.to_bytes()) }
+    result.write(map.to_bytes())
 }
 
 /// Corners of the bounding box as the program passes them: two fewer than dimensions.
@@ -118,7 +114,7 @@ fn corners(place: In<c_int>, rank: c_uint) -> Result<[i32; 3], Status> {
 api! { API:
     /// Describes a tensor of which boxes are copied.
     cuTensorMapEncodeTiled 12000 "cuTensorMapEncodeTiled" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, taken: In<u32>,
+        result: Out<[u8; BYTES]>, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, taken: In<u32>,
         steps: In<u32>, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
     ) {
         is_supported(90)?;
@@ -132,7 +128,7 @@ api! { API:
     }
     /// Describes an image of which columns are copied.
     cuTensorMapEncodeIm2col 12000 "cuTensorMapEncodeIm2col" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: In<c_int>,
+        result: Out<[u8; BYTES]>, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: In<c_int>,
         upper: In<c_int>, channels: c_uint, pixels: c_uint, steps: In<u32>, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint
     ) {
         is_supported(90)?;
@@ -143,7 +139,7 @@ api! { API:
     }
     /// Describes an image of which columns along its width are copied.
     cuTensorMapEncodeIm2colWide 12080 "cuTensorMapEncodeIm2colWide" (
-        result: *mut c_void, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: c_int,
+        result: Out<[u8; BYTES]>, element: c_uint, rank: c_uint, address: *mut c_void, extents: In<u64>, strides: In<u64>, lower: c_int,
         upper: c_int, channels: c_uint, pixels: c_uint, steps: In<u32>, interleave: c_uint, mode: c_uint, swizzle: c_uint, promotion: c_uint,
         fill: c_uint
     ) {
@@ -158,15 +154,15 @@ api! { API:
         finish(result, &map)
     }
     /// Lets a tensor map describe a tensor at another address.
-    cuTensorMapReplaceAddress 12000 "cuTensorMapReplaceAddress" (result: *mut c_void, address: *mut c_void) {
+    cuTensorMapReplaceAddress 12000 "cuTensorMapReplaceAddress" (result: InOut<[u8; BYTES]>, address: *mut c_void) {
         is_supported(90)?;
         let mut map = existing(result)?;
         map.address = address.addr() as u64;
         map.check().map_err(refuse)?;
-        write(result.cast::<[u8; BYTES]>(), map.to_bytes())
+        result.write(map.to_bytes())
     }
     /// Asks for a larger window of addresses around the tensor, which changes nothing here.
-    cuTensorMapSetAllocationClass 13050 "cuTensorMapSetAllocationClass" (result: *mut c_void, class: c_uint, effective: Out<c_uint>) {
+    cuTensorMapSetAllocationClass 13050 "cuTensorMapSetAllocationClass" (result: InOut<[u8; BYTES]>, class: c_uint, effective: Out<c_uint>) {
         const SMALL: c_uint = 1;
         is_supported(90)?;
         effective.write_if_wanted(SMALL);
@@ -176,14 +172,9 @@ api! { API:
 }
 
 /// The map that a program has.
-///
-/// # Safety
-/// A non-null pointer must point to 128 bytes.
-unsafe fn existing(place: *const c_void) -> Result<TensorMap, Status> {
-    if !place.addr().is_multiple_of(64) {
+fn existing(place: InOut<[u8; BYTES]>) -> Result<TensorMap, Status> {
+    if !place.pointer().addr().is_multiple_of(64) {
         return Err(refuse("it is at a multiple of 64 bytes"));
     }
-    // SAFETY: the caller's promise; bytes have no alignment.
-    let bytes = unsafe { read(place.cast::<[u8; BYTES]>()) }?;
-    TensorMap::from_bytes(&bytes).map_err(|_| refuse("these bytes are no tensor map"))
+    TensorMap::from_bytes(&place.read()?).map_err(|_| refuse("these bytes are no tensor map"))
 }

@@ -21,7 +21,7 @@ use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::module::{Module, module};
-use crate::pointers::{In, Out, Text, read, required};
+use crate::pointers::{In, Out, Text, required};
 use crate::{INVALID, Status};
 
 /// The flags of textures that there are.
@@ -405,8 +405,8 @@ api! { API:
         reference(of)?.set(|state| (state.sampler.lod_min, state.sampler.lod_max) = (least, most))
     }
     /// Sets the colour of the border.
-    cuTexRefSetBorderColor 8000 "cuTexRefSetBorderColor" (of: CUtexref, color: *mut f32) {
-        let color = read(color.cast::<[u32; 4]>())?;
+    cuTexRefSetBorderColor 8000 "cuTexRefSetBorderColor" (of: CUtexref, color: In<[u32; 4]>) {
+        let color = color.read()?;
         reference(of)?.set(|state| state.sampler.border = color)
     }
     /// Sets whether coordinates are normalised, and how integers are read.

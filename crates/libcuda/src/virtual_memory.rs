@@ -14,7 +14,7 @@ use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::memory::Kind;
-use crate::pointers::{Out, required, write};
+use crate::pointers::{In, Out, required};
 use crate::share::Shared;
 use crate::{INVALID, Status};
 
@@ -25,6 +25,24 @@ const GAP: u64 = 1 << 32;
 
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
 const DESCRIPTOR: c_uint = 1;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED` and `CU_MEM_LOCATION_TYPE_DEVICE`.
+const PINNED: c_uint = 1;
+const LOCATION_DEVICE: c_int = 1;
+
+/// What memory is to be made (`CUmemAllocationProp`). Enumerations may have any value, so they are numbers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Properties {
+    kind: c_uint,
+    /// The kinds of handles for other processes that a program has asked for.
+    handle_types: c_uint,
+    /// The kind of its location, and the number.
+    location: [c_int; 2],
+    metadata: *mut c_void,
+    flags: [u8; 8],
+}
+
+const _: () = assert!(size_of::<Properties>() == size_of::<CUmemAllocationProp>());
 
 /// Physical memory.
 struct Physical {
@@ -32,7 +50,7 @@ struct Physical {
     bytes: usize,
     /// What other processes can map, if the program has asked for that. Otherwise it is this process's alone.
     shared: Option<Shared>,
-    properties: CUmemAllocationProp,
+    properties: Properties,
     /// Whether it has ever been mapped.
     is_used: AtomicBool,
 }
@@ -44,12 +62,12 @@ unsafe impl Sync for Physical {}
 
 impl Physical {
     /// Memory that processes share. Others may have written it.
-    fn shared(shared: Shared, properties: CUmemAllocationProp) -> Physical {
+    fn shared(shared: Shared, properties: Properties) -> Physical {
         let (start, bytes) = (shared.start(), shared.bytes());
         Physical { start, bytes, shared: Some(shared), properties, is_used: AtomicBool::new(true) }
     }
 
-    fn new(bytes: usize, properties: CUmemAllocationProp) -> Option<Physical> {
+    fn new(bytes: usize, properties: Properties) -> Option<Physical> {
         const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
         const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: it asks for new memory at any address.
@@ -90,12 +108,6 @@ fn ranges() -> MutexGuard<'static, BTreeMap<u64, Range>> {
 
 fn is_whole(bytes: u64) -> bool {
     bytes > 0 && bytes.is_multiple_of(GRANULARITY)
-}
-
-/// The kinds of handles for other processes that a program has asked for.
-fn handle_types(properties: &CUmemAllocationProp) -> c_uint {
-    // SAFETY: the field is a number, which need not be one that the enumeration has.
-    unsafe { std::ptr::addr_of!(properties.requestedHandleTypes).cast::<c_uint>().read() }
 }
 
 fn physical(handle: c_ulonglong) -> Result<Arc<Physical>, Status> {
@@ -163,26 +175,27 @@ fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
 
 api! { API:
     /// What sizes and addresses are multiples of.
-    cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: Out<usize>, properties: *const CUmemAllocationProp, option: c_uint) {
+    cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: Out<usize>, properties: In<Properties>, option: c_uint) {
         driver()?;
-        if properties.is_null() || option > 1 {
+        if properties.pointer().is_null() || option > 1 {
             return Err(INVALID);
         }
         result.write(GRANULARITY as usize)
     }
     /// Makes physical memory.
-    cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong) {
+    cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: In<Properties>, flags: c_ulonglong) {
         let device = Context::current()?.device;
-        if result.is_null() || properties.is_null() || flags != 0 || !is_whole(bytes as u64) {
+        if result.is_null() || properties.pointer().is_null() || flags != 0 || !is_whole(bytes as u64) {
             return Err(INVALID);
         }
         if crate::in_use::bytes(device).saturating_add(bytes as u64) > driver()?.config.memory {
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
-        let physical = match handle_types(&*properties) {
+        let properties = properties.read()?;
+        let physical = match properties.handle_types {
             // What the host reaches is mapped twice: for the machine, and at its own address.
-            0 if !driver()?.config.host_access => Physical::new(bytes, properties.read()),
-            0 | DESCRIPTOR => Shared::new(bytes).ok().map(|shared| Physical::shared(shared, properties.read())),
+            0 if !driver()?.config.host_access => Physical::new(bytes, properties),
+            0 | DESCRIPTOR => Shared::new(bytes).ok().map(|shared| Physical::shared(shared, properties)),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
         };
         let physical = physical.ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
@@ -190,7 +203,7 @@ api! { API:
         result.write(handle.addr() as c_ulonglong)
     }
     /// Makes a descriptor of physical memory, for other processes. The program closes it.
-    cuMemExportToShareableHandle 10020 "cuMemExportToShareableHandle" (result: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong) {
+    cuMemExportToShareableHandle 10020 "cuMemExportToShareableHandle" (result: Out<c_int>, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong) {
         let physical = physical(handle)?;
         if result.is_null() || flags != 0 {
             return Err(INVALID);
@@ -199,10 +212,9 @@ api! { API:
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
         // It has to be asked for when the memory is made.
-        let shared = physical.shared.as_ref().filter(|_| handle_types(&physical.properties) == DESCRIPTOR);
+        let shared = physical.shared.as_ref().filter(|_| physical.properties.handle_types == DESCRIPTOR);
         let shared = shared.ok_or(INVALID)?;
-        let descriptor = shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?;
-        write(result.cast::<c_int>(), descriptor)
+        result.write(shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?)
     }
     /// Makes physical memory out of a descriptor of another process's. The descriptor stays the program's.
     cuMemImportFromShareableHandle 10020 "cuMemImportFromShareableHandle" (result: Out<c_ulonglong>, handle: *mut c_void, kind: c_uint) {
@@ -213,12 +225,9 @@ api! { API:
         }
         let descriptor = c_int::try_from(handle.addr()).map_err(|_| INVALID)?;
         let shared = Shared::of_descriptor(descriptor).ok().filter(|shared| is_whole(shared.bytes() as u64));
-        // SAFETY: zeros are such a structure: numbers, enumerations that have the value 0, and null pointers.
-        let mut properties = unsafe { std::mem::zeroed::<CUmemAllocationProp>() };
-        properties.type_ = cudarc::driver::sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.requestedHandleTypes = cudarc::driver::sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-        properties.location.type_ = cudarc::driver::sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        properties.location.__bindgen_anon_1.id = context.device as c_int;
+        let location = [LOCATION_DEVICE, context.device as c_int];
+        let metadata = std::ptr::null_mut();
+        let properties = Properties { kind: PINNED, handle_types: DESCRIPTOR, location, metadata, flags: [0; 8] };
         let physical = Physical::shared(shared.ok_or(INVALID)?, properties);
         result.write(PHYSICAL.insert::<()>(Arc::new(physical)).addr() as c_ulonglong)
     }
@@ -249,7 +258,8 @@ api! { API:
         range.ok_or(INVALID)?;
         ranges.remove(&address);
         if driver()?.config.host_access {
-            crate::host_pages::unreserve(address, bytes as u64);
+            // SAFETY: the program reserved this range, on the host then, and nothing is mapped in it any more.
+            unsafe { crate::host_pages::unreserve(address, bytes as u64) };
         }
         Ok(())
     }
@@ -271,10 +281,13 @@ api! { API:
         if driver()?.config.host_access {
             let shared = physical.shared.as_ref().ok_or(INVALID)?;
             let place = NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize)).ok_or(INVALID)?;
-            shared.map_over(place, offset, bytes).map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+            // SAFETY: the program passes whole pages of a range that it reserved, on the host then, and nothing is mapped there.
+            unsafe { shared.map_over(place, offset, bytes) }.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         }
         let name = "mapped memory (cuMemMap)";
-        driver()?.machine.map_at(address, physical.start.add(offset), bytes as u64, name).map_err(|_| INVALID)?;
+        let machine = &driver()?.machine;
+        // SAFETY: these bytes are in the physical memory, which the mapping keeps until `unmap`. That comes when what uses it is done.
+        unsafe { machine.map_at(address, physical.start.add(offset), bytes as u64, name) }.map_err(|_| INVALID)?;
         driver()?.allocations.insert(address, bytes as u64, Kind::Mapped, &context);
         let is_used = physical.is_used.swap(true, Ordering::Relaxed);
         range.mapped.insert(address, Mapping { bytes: bytes as u64, physical: Arc::clone(&physical) });
@@ -308,7 +321,7 @@ api! { API:
         flags.write(3)
     }
     /// What physical memory was made as.
-    cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: Out<CUmemAllocationProp>, handle: c_ulonglong) {
+    cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: Out<Properties>, handle: c_ulonglong) {
         result.write(physical(handle)?.properties)
     }
     /// The physical memory that is mapped at an address.

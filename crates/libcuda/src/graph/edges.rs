@@ -43,19 +43,12 @@ fn edges(
 }
 
 /// Writes the data of edges that were handed out: zeros.
-///
-/// # Safety
-/// Non-null `data` must have room for `count` entries.
-unsafe fn no_data(
-    data: *mut CUgraphEdgeData,
-    nodes: Out<CUgraphNode>,
-    count: InOut<usize>,
-) -> Result<(), Status> {
-    if !data.is_null() && !nodes.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?) };
+fn no_data(data: Out<CUgraphEdgeData>, nodes: Out<CUgraphNode>, count: InOut<usize>) -> Result<(), Status> {
+    const NONE: CUgraphEdgeData = CUgraphEdgeData { from_port: 0, to_port: 0, type_: 0, reserved: [0; 5] };
+    if data.is_null() || nodes.is_null() {
+        return Ok(());
     }
-    Ok(())
+    (0..count.read()?).try_for_each(|i| data.write_at(i, NONE))
 }
 
 fn connect(
@@ -111,7 +104,7 @@ api! { API:
         edges(of, from, to, count)
     }
     /// The edges of a graph, with their data, which are zeros.
-    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, data: Out<CUgraphEdgeData>, count: InOut<usize>) {
         edges(of, from, to, count)?;
         no_data(data, from, count)
     }
@@ -120,7 +113,7 @@ api! { API:
         hand_out(&neighbours(of, true)?, nodes, count)
     }
     /// The nodes that a node depends on, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: Out<CUgraphEdgeData>, count: InOut<usize>) {
         hand_out(&neighbours(of, true)?, nodes, count)?;
         no_data(data, nodes, count)
     }
@@ -129,7 +122,7 @@ api! { API:
         hand_out(&neighbours(of, false)?, nodes, count)
     }
     /// The nodes that depend on a node, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: *mut CUgraphEdgeData, count: InOut<usize>) {
+    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: Out<CUgraphNode>, data: Out<CUgraphEdgeData>, count: InOut<usize>) {
         hand_out(&neighbours(of, false)?, nodes, count)?;
         no_data(data, nodes, count)
     }

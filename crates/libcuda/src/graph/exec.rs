@@ -1,23 +1,23 @@
 //! Executable graphs.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
 use caller::structures::BoxCopy;
 use cudarc::driver::sys::{
-    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph, CUgraphExec,
-    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeParams, CUstream,
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent,
+    CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode, CUgraphNodeParams, CUstream,
 };
 
-use super::nodes::{body, kernel, kernel_2};
+use super::nodes::{KernelNode, Newer, body, kernel, kernel_2};
 use super::{Body, Choice, Graph, Node, copy, fill, free_graph, graph, lock, node};
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
-use crate::pointers::{In, Out, Text, required};
+use crate::pointers::{In, InOut, Out, Text, required};
 use crate::stream::{HostFunction, Stream};
 use crate::{INVALID, Status};
 
@@ -185,6 +185,22 @@ fn exec(handle: CUgraphExec) -> Result<Arc<Exec>, Status> {
 const ALL_FLAGS: u64 = 15;
 const EXCLUSIVE: u64 = 1 | 4;
 
+/// How a graph is instantiated, and how that went (`CUDA_GRAPH_INSTANTIATE_PARAMS`). The program sets no results.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Instantiation {
+    flags: u64,
+    stream: MaybeUninit<CUstream>,
+    failed: MaybeUninit<CUgraphNode>,
+    result: MaybeUninit<u32>,
+    _pad: MaybeUninit<u32>,
+}
+
+const _: () = assert!(size_of::<Instantiation>() == size_of::<CUDA_GRAPH_INSTANTIATE_PARAMS>());
+
+/// `CUDA_GRAPH_INSTANTIATE_SUCCESS`
+const INSTANTIATED: u32 = 0;
+
 fn instantiate(result: Out<CUgraphExec>, of: CUgraph, flags: u64) -> Result<(), Status> {
     // Graphs that kernels launch cannot free memory automatically.
     if flags > ALL_FLAGS || flags & EXCLUSIVE == EXCLUSIVE {
@@ -255,6 +271,16 @@ const UPDATED: u32 = 0;
 const TOPOLOGY_CHANGED: u32 = 2;
 const NODE_TYPE_CHANGED: u32 = 3;
 
+/// How an update went, and the nodes that kept it from succeeding (`CUgraphExecUpdateResultInfo`).
+#[repr(C)]
+struct Update {
+    result: u32,
+    _pad: u32,
+    nodes: [CUgraphNode; 2],
+}
+
+const _: () = assert!(size_of::<Update>() == size_of::<CUgraphExecUpdateResultInfo>());
+
 /// Gives the executable graph the bodies of another graph with the same shape. Otherwise returns the reason and the node.
 fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode)>, Status> {
     let (exec, graph) = (exec(of)?, free_graph(with)?);
@@ -300,12 +326,11 @@ api! { API:
         instantiate(result, of, flags)
     }
     /// Makes a graph ready to be launched, and reports how that went.
-    cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: Out<CUgraphExec>, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
-        required(params)?;
-        instantiate(result, of, std::ptr::addr_of!((*params).flags).read())?;
-        std::ptr::addr_of_mut!((*params).hErrNode_out).write(std::ptr::null_mut());
-        std::ptr::addr_of_mut!((*params).result_out).write(CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS);
-        Ok(())
+    cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: Out<CUgraphExec>, of: CUgraph, params: InOut<Instantiation>) {
+        let given = params.read()?;
+        instantiate(result, of, given.flags)?;
+        let (failed, result) = (MaybeUninit::new(std::ptr::null_mut()), MaybeUninit::new(INSTANTIATED));
+        params.write(Instantiation { failed, result, ..given })
     }
     /// Destroys what can be launched; launches that have begun go on.
     cuGraphExecDestroy 10000 "cuGraphExecDestroy" (handle: CUgraphExec) {
@@ -337,12 +362,12 @@ api! { API:
         default.stream(of).map(drop)
     }
     /// Changes what a kernel node does.
-    cuGraphExecKernelNodeSetParams 10010 "cuGraphExecKernelNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        change(handle, of, Body::Kernel(kernel(description)?))
+    cuGraphExecKernelNodeSetParams 10010 "cuGraphExecKernelNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: In<KernelNode>) {
+        change(handle, of, Body::Kernel(kernel(description.read()?)?))
     }
     /// Changes what a kernel node does.
-    cuGraphExecKernelNodeSetParams 12000 "cuGraphExecKernelNodeSetParams_v2" (handle: CUgraphExec, of: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS>) {
-        change(handle, of, Body::Kernel(kernel_2(description)?))
+    cuGraphExecKernelNodeSetParams 12000 "cuGraphExecKernelNodeSetParams_v2" (handle: CUgraphExec, of: CUgraphNode, description: In<Newer<KernelNode>>) {
+        change(handle, of, Body::Kernel(kernel_2(description.read()?)?))
     }
     /// Changes what a copy node does.
     cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, described: In<BoxCopy>, _context: CUcontext) {
@@ -370,7 +395,7 @@ api! { API:
         change(handle, of, Body::Wait(crate::event::event(event)?))
     }
     /// Changes what a node of any kind does.
-    cuGraphExecNodeSetParams 12020 "cuGraphExecNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: *mut CUgraphNodeParams) {
+    cuGraphExecNodeSetParams 12020 "cuGraphExecNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: InOut<CUgraphNodeParams>) {
         change(handle, of, body(description)?)
     }
     /// Switches a node on or off.
@@ -396,13 +421,11 @@ api! { API:
         if why == UPDATED { Ok(()) } else { Err(Status::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
     }
     /// Changes all nodes to what those of another graph of the same shape do.
-    cuGraphExecUpdate 12000 "cuGraphExecUpdate_v2" (handle: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
-        required(info)?;
+    cuGraphExecUpdate 12000 "cuGraphExecUpdate_v2" (handle: CUgraphExec, with: CUgraph, info: Out<Update>) {
+        required(info.pointer())?;
         let outcome = update(handle, with)?;
-        let (why, which) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
-        std::ptr::addr_of_mut!((*info).result).cast::<u32>().write(why);
-        std::ptr::addr_of_mut!((*info).errorNode).write(which);
-        std::ptr::addr_of_mut!((*info).errorFromNode).write(std::ptr::null_mut());
+        let (why, node) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
+        info.write(Update { result: why, _pad: 0, nodes: [node, std::ptr::null_mut()] })?;
         if why == UPDATED { Ok(()) } else { Err(Status::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
     }
 }

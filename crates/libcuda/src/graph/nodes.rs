@@ -1,14 +1,15 @@
 //! Graphs and their nodes, by kind.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
+use std::mem::{MaybeUninit, offset_of};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use caller::structures::BoxCopy;
 use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS,
-    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData, CUgraphNode,
-    CUgraphNodeParams,
+    CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph,
+    CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUkernel,
 };
 
 use super::conditional::conditional;
@@ -21,9 +22,38 @@ use crate::driver::driver;
 use crate::function::function;
 use crate::handles::handle_of;
 use crate::launch::{KernelLaunch, cluster_of, params};
-use crate::pointers::{In, InOut, Out, read, required, write};
+use crate::pointers::{Bytes, In, InOut, Out, required};
 use crate::stream::HostFunction;
 use crate::{INVALID, Status};
+
+/// The description of a kernel node (`CUDA_KERNEL_NODE_PARAMS_v1`), with such pointers to parameters.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Description<P> {
+    function: CUfunction,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    dynamic_shared: c_uint,
+    _pad: MaybeUninit<c_uint>,
+    params: P,
+    extra: P,
+}
+
+/// The description that the program passes, and the one that it gets.
+pub type KernelNode<'a> = Description<InOut<'a, Bytes<'a>>>;
+type KeptKernelNode = Description<*mut *mut c_void>;
+
+/// The newer description (`CUDA_KERNEL_NODE_PARAMS`). It begins with the older one, and a kernel of a library may replace the function.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Newer<T> {
+    older: T,
+    kernel: CUkernel,
+    context: CUcontext,
+}
+
+const _: () = assert!(size_of::<KernelNode>() == size_of::<CUDA_KERNEL_NODE_PARAMS_v1>());
+const _: () = assert!(size_of::<Newer<KernelNode>>() == size_of::<CUDA_KERNEL_NODE_PARAMS>());
 
 /// Kernel parameters in the form that a program queries: the bytes, and a pointer to each parameter.
 pub struct KernelParams {
@@ -37,68 +67,49 @@ unsafe impl Send for KernelParams {}
 unsafe impl Sync for KernelParams {}
 
 /// The launch that a description of the program specifies.
-///
-/// # Safety
-/// Its pointers to parameters must be valid.
-pub unsafe fn kernel(description: In<CUDA_KERNEL_NODE_PARAMS_v1>) -> Result<KernelLaunch, Status> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let described = description.read()?;
-        // In the newer description, a kernel of a library may replace the function.
-        let function = function(described.func)?;
-        let launch = KernelLaunch {
-            params: params(&function, described.kernelParams, described.extra)?,
-            function,
-            grid: [described.gridDimX, described.gridDimY, described.gridDimZ],
-            block: [described.blockDimX, described.blockDimY, described.blockDimZ],
-            dynamic_shared: described.sharedMemBytes,
-            cooperative: false,
-            cluster: None,
-        };
-        launch.check()?;
-        Ok(launch)
-    }
+pub fn kernel(described: KernelNode) -> Result<KernelLaunch, Status> {
+    // In the newer description, a kernel of a library may replace the function.
+    let function = function(described.function)?;
+    let launch = KernelLaunch {
+        params: params(&function, described.params, described.extra)?,
+        function,
+        grid: described.grid,
+        block: described.block,
+        dynamic_shared: described.dynamic_shared,
+        cooperative: false,
+        cluster: None,
+    };
+    launch.check()?;
+    Ok(launch)
 }
 
-/// The same for the newer description, in which a kernel of a library may replace the function.
-///
-/// # Safety
-/// As for [`kernel`].
-pub unsafe fn kernel_2(description: In<CUDA_KERNEL_NODE_PARAMS>) -> Result<KernelLaunch, Status> {
-    // SAFETY: the caller's promise; the newer description begins with the older one.
-    unsafe {
-        let described = description.read()?;
-        let mut older = In::new(description.pointer().cast::<CUDA_KERNEL_NODE_PARAMS_v1>()).read()?;
-        if older.func.is_null() {
-            older.func = described.kern.cast();
-        }
-        kernel(In::new(&raw const older))
+/// The same for the newer description.
+pub fn kernel_2(described: Newer<KernelNode>) -> Result<KernelLaunch, Status> {
+    let Newer { mut older, kernel: of_library, .. } = described;
+    if older.function.is_null() {
+        older.function = of_library.cast();
     }
+    kernel(older)
 }
 
-/// Writes the description of a kernel node.
-fn describe(of: &Arc<Node>, result: Out<CUDA_KERNEL_NODE_PARAMS_v1>) -> Result<(), Status> {
+/// The description of a kernel node.
+fn describe(of: &Node) -> Result<KeptKernelNode, Status> {
     let Body::Kernel(launch) = of.body() else { return Err(INVALID) };
     let mut kept = Box::new(KernelParams { bytes: launch.params.clone(), pointers: Vec::new() });
     let start = kept.bytes.as_mut_ptr();
     let pointer = |&(offset, _): &(u64, u64)| start.wrapping_add(offset as usize).cast::<c_void>();
     kept.pointers = launch.function.params.iter().map(pointer).collect();
-    let [grid_x, grid_y, grid_z] = launch.grid;
-    let [block_x, block_y, block_z] = launch.block;
-    let description = CUDA_KERNEL_NODE_PARAMS_v1 {
-        func: handle_of::<_, ()>(&launch.function).cast(),
-        gridDimX: grid_x,
-        gridDimY: grid_y,
-        gridDimZ: grid_z,
-        blockDimX: block_x,
-        blockDimY: block_y,
-        blockDimZ: block_z,
-        sharedMemBytes: launch.dynamic_shared,
-        kernelParams: kept.pointers.as_mut_ptr(),
+    let description = Description {
+        function: handle_of(&launch.function),
+        grid: launch.grid,
+        block: launch.block,
+        dynamic_shared: launch.dynamic_shared,
+        _pad: MaybeUninit::new(0),
+        params: kept.pointers.as_mut_ptr(),
         extra: std::ptr::null_mut(),
     };
     *lock(&of.params) = Some(kept);
-    result.write(description)
+    Ok(description)
 }
 
 /// Adds a node that the program describes.
@@ -115,29 +126,32 @@ fn add(
     result.write(handle_of(&graph.add(body, &behind)?))
 }
 
+/// The kind of a node in its generic description, and the union, of which the program has set the member of this kind.
+fn parts(description: InOut<CUgraphNodeParams>) -> Result<(u32, *mut c_void), Status> {
+    let place = description.pointer();
+    // SAFETY: the program passes a description, which begins with its kind. That may be any number.
+    let kind = unsafe { In::<u32>::new(place.cast()) }.read()?;
+    Ok((kind, place.wrapping_byte_add(offset_of!(CUgraphNodeParams, __bindgen_anon_1)).cast()))
+}
+
 /// The body of a node from its generic description.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> {
-    required(description)?;
-    // SAFETY: the caller's promise; the kind selects the member of the union.
+pub fn body(description: InOut<CUgraphNodeParams>) -> Result<Body, Status> {
+    let (kind, member) = parts(description)?;
+    // SAFETY: the kind says which member of the union the program has set.
     unsafe {
-        let kind = std::ptr::addr_of!((*description).type_).cast::<u32>().read();
-        let member = std::ptr::addr_of_mut!((*description).__bindgen_anon_1);
         Ok(match kind {
-            0 => Body::Kernel(kernel_2(In::new(member.cast()))?),
-            1 => copy(In::new((&raw const (*member).memcpy.copyParams).cast()))?,
+            0 => Body::Kernel(kernel_2(In::new(member.cast()).read()?)?),
+            1 => copy(In::new(member.byte_add(offset_of!(CUDA_MEMCPY_NODE_PARAMS, copyParams)).cast()))?,
             2 => Body::Fill(fill(In::new(member.cast()))?),
             3 => {
-                let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
+                let host = In::<CUDA_HOST_NODE_PARAMS>::new(member.cast()).read()?;
                 Body::Host(HostFunction::new(host.fn_, host.userData)?)
             }
             CHILD => Body::Child(child(In::new(member.cast()))?),
             5 => Body::Empty,
             6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
             7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
-            10 => alloc(member.cast())?,
+            10 => alloc(InOut::new(member.cast()))?,
             13 => Body::Conditional(conditional(InOut::new(member.cast()))?),
             11 => Body::Free(member.cast::<CUdeviceptr>().read()),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
@@ -167,20 +181,15 @@ const COPIED: u32 = 0;
 const MOVED: u32 = 1;
 
 /// Adds a node by its generic description. Only here a graph may become the node's own, with the handles of its nodes.
-///
-/// # Safety
-/// As for [`body`].
-unsafe fn add_described(
+fn add_described(
     result: Out<CUgraphNode>,
     of: CUgraph,
     behind: In<CUgraphNode>,
     count: usize,
-    description: *mut CUgraphNodeParams,
+    description: InOut<CUgraphNodeParams>,
 ) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    let Some(child) = unsafe { moved(description) }? else {
-        // SAFETY: the caller's promise.
-        return add(result, of, behind, count, unsafe { body(description) }?);
+    let Some(child) = moved(description)? else {
+        return add(result, of, behind, count, body(description)?);
     };
     if child.contains(&*graph(of)?) {
         return Err(INVALID);
@@ -191,33 +200,34 @@ unsafe fn add_described(
 }
 
 /// The graph that a description wants moved, if it wants that.
-///
-/// # Safety
-/// As for [`body`].
-unsafe fn moved(description: *mut CUgraphNodeParams) -> Result<Option<Arc<Graph>>, Status> {
-    required(description)?;
-    // SAFETY: the caller's promise; the kind selects the member of the union.
-    let (kind, child) = unsafe {
-        let member = std::ptr::addr_of!((*description).__bindgen_anon_1).cast::<Child>();
-        (std::ptr::addr_of!((*description).type_).cast::<u32>().read(), member.read())
-    };
-    let is_moved = kind == CHILD && child.ownership == MOVED;
-    is_moved.then(|| free_graph(child.graph)).transpose()
+fn moved(description: InOut<CUgraphNodeParams>) -> Result<Option<Arc<Graph>>, Status> {
+    let (kind, member) = parts(description)?;
+    if kind != CHILD {
+        return Ok(None);
+    }
+    // SAFETY: the kind says that the program has set this member.
+    let child = unsafe { In::<Child>::new(member.cast()) }.read()?;
+    (child.ownership == MOVED).then(|| free_graph(child.graph)).transpose()
 }
 
+/// The description of memory of a graph (`CUDA_MEM_ALLOC_NODE_PARAMS`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Reservation {
+    /// Its properties and the devices that reach it, which have no effect. The program need not set all of them.
+    properties: MaybeUninit<[u64; 13]>,
+    bytes: usize,
+    address: CUdeviceptr,
+}
+
+const _: () = assert!(size_of::<Reservation>() == size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>());
+
 /// Reserves memory of a graph.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, Status> {
-    required(description)?;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let bytes = std::ptr::addr_of!((*description).bytesize).read();
-        let memory = GraphMemory::reserve(&Context::current()?, bytes, "cuGraphAddMemAllocNode")?;
-        std::ptr::addr_of_mut!((*description).dptr).write(memory.address);
-        Ok(Body::Alloc(memory))
-    }
+fn alloc(description: InOut<Reservation>) -> Result<Body, Status> {
+    let described = description.read()?;
+    let memory = GraphMemory::reserve(&Context::current()?, described.bytes, "cuGraphAddMemAllocNode")?;
+    description.write(Reservation { address: memory.address, ..described })?;
+    Ok(Body::Alloc(memory))
 }
 
 api! { API:
@@ -277,31 +287,29 @@ api! { API:
         result.write(handle_of(&node(handle)?.graph()?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        add(result, of, behind, count, Body::Kernel(kernel(description)?))
+    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<KernelNode>) {
+        add(result, of, behind, count, Body::Kernel(kernel(description.read()?)?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS>) {
-        add(result, of, behind, count, Body::Kernel(kernel_2(description)?))
+    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: In<Newer<KernelNode>>) {
+        add(result, of, behind, count, Body::Kernel(kernel_2(description.read()?)?))
     }
     /// What a kernel node does.
-    cuGraphKernelNodeGetParams 10000 "cuGraphKernelNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        describe(&node(handle)?, result)
+    cuGraphKernelNodeGetParams 10000 "cuGraphKernelNodeGetParams" (handle: CUgraphNode, result: Out<KeptKernelNode>) {
+        result.write(describe(&*node(handle)?)?)
     }
     /// What a kernel node does.
-    cuGraphKernelNodeGetParams 12000 "cuGraphKernelNodeGetParams_v2" (handle: CUgraphNode, result: *mut CUDA_KERNEL_NODE_PARAMS) {
-        describe(&node(handle)?, Out::new(result.cast()))?;
-        std::ptr::addr_of_mut!((*result).kern).write(std::ptr::null_mut());
-        std::ptr::addr_of_mut!((*result).ctx).write(std::ptr::null_mut());
-        Ok(())
+    cuGraphKernelNodeGetParams 12000 "cuGraphKernelNodeGetParams_v2" (handle: CUgraphNode, result: Out<Newer<KeptKernelNode>>) {
+        let older = describe(&*node(handle)?)?;
+        result.write(Newer { older, kernel: std::ptr::null_mut(), context: std::ptr::null_mut() })
     }
     /// Changes what a kernel node does.
-    cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        node(handle)?.set_params(Body::Kernel(kernel(description)?))
+    cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: In<KernelNode>) {
+        node(handle)?.set_params(Body::Kernel(kernel(description.read()?)?))
     }
     /// Changes what a kernel node does.
-    cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS>) {
-        node(handle)?.set_params(Body::Kernel(kernel_2(description)?))
+    cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: In<Newer<KernelNode>>) {
+        node(handle)?.set_params(Body::Kernel(kernel_2(description.read()?)?))
     }
     /// Copies attributes from one kernel node to another: whether its blocks may wait for each other, and its clusters.
     cuGraphKernelNodeCopyAttributes 11000 "cuGraphKernelNodeCopyAttributes" (to: CUgraphNode, from: CUgraphNode) {
@@ -311,23 +319,23 @@ api! { API:
         Ok(())
     }
     /// An attribute of a kernel node.
-    cuGraphKernelNodeGetAttribute 11000 "cuGraphKernelNodeGetAttribute" (handle: CUgraphNode, attribute: c_uint, value: *mut c_void) {
+    cuGraphKernelNodeGetAttribute 11000 "cuGraphKernelNodeGetAttribute" (handle: CUgraphNode, attribute: c_uint, value: Out<u32>) {
         let Body::Kernel(launch) = node(handle)?.body() else { return Err(INVALID) };
         match attribute {
-            2 => write(value.cast::<c_int>(), launch.cooperative.into()),
-            4 => write(value.cast::<[u32; 3]>(), launch.cluster.unwrap_or_default()),
-            1..=14 => write(value.cast::<[u8; 64]>(), [0; 64]),
+            2 => value.write(launch.cooperative.into()),
+            4 => (0..3).try_for_each(|i| value.write_at(i, launch.cluster.unwrap_or_default()[i])),
+            1..=14 => (0..16).try_for_each(|i| value.write_at(i, 0)),
             _ => Err(INVALID),
         }
     }
     /// Changes an attribute of a kernel node: all but cooperation and clusters have no effect here.
-    cuGraphKernelNodeSetAttribute 11000 "cuGraphKernelNodeSetAttribute" (handle: CUgraphNode, attribute: c_uint, value: *const c_void) {
+    cuGraphKernelNodeSetAttribute 11000 "cuGraphKernelNodeSetAttribute" (handle: CUgraphNode, attribute: c_uint, value: InOut<u32>) {
         let Body::Kernel(mut launch) = node(handle)?.body() else { return Err(INVALID) };
         if attribute == 2 {
-            launch.cooperative = read(value.cast::<c_int>())? != 0;
+            launch.cooperative = value.read()? != 0;
             node(handle)?.set_body(Body::Kernel(launch));
         } else if attribute == 4 {
-            launch.cluster = cluster_of(read(value.cast::<[u32; 3]>())?);
+            launch.cluster = cluster_of([value.read()?, value.read_at(1)?, value.read_at(2)?]);
             node(handle)?.set_body(Body::Kernel(launch));
         }
         if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }
@@ -428,18 +436,14 @@ api! { API:
         node(handle)?.set_params(Body::Wait(crate::event::event(event)?))
     }
     /// Adds memory of the graph.
-    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: InOut<Reservation>) {
         let body = alloc(description)?;
         add(result, of, behind, count, body)
     }
     /// What memory a node is.
-    cuGraphMemAllocNodeGetParams 11040 "cuGraphMemAllocNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+    cuGraphMemAllocNodeGetParams 11040 "cuGraphMemAllocNodeGetParams" (handle: CUgraphNode, result: Out<Reservation>) {
         let Body::Alloc(memory) = node(handle)?.body() else { return Err(INVALID) };
-        required(result)?;
-        result.cast::<u8>().write_bytes(0, size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>());
-        std::ptr::addr_of_mut!((*result).bytesize).write(memory.bytes);
-        std::ptr::addr_of_mut!((*result).dptr).write(memory.address);
-        Ok(())
+        result.write(Reservation { properties: MaybeUninit::new([0; 13]), bytes: memory.bytes, address: memory.address })
     }
     /// Adds the end of the use of memory.
     cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, address: CUdeviceptr) {
@@ -452,16 +456,16 @@ api! { API:
         result.write(address)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, count: usize, description: InOut<CUgraphNodeParams>) {
         add_described(result, of, behind, count, description)
     }
     /// Adds a node of any kind.
     cuGraphAddNode 12030 "cuGraphAddNode_v2", 13040 "cuGraphAddNode_v3"
-        (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+        (result: Out<CUgraphNode>, of: CUgraph, behind: In<CUgraphNode>, _edges: *const CUgraphEdgeData, count: usize, description: InOut<CUgraphNodeParams>) {
         add_described(result, of, behind, count, description)
     }
     /// Changes what a node does.
-    cuGraphNodeSetParams 12020 "cuGraphNodeSetParams", 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
+    cuGraphNodeSetParams 12020 "cuGraphNodeSetParams", 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: InOut<CUgraphNodeParams>) {
         node(handle)?.set_params(body(description)?)
     }
 }
