@@ -3,7 +3,8 @@
 //! `cuGetProcAddress` (`proc.rs`) and docs/libcuda.md (`tests/page.rs`) use these declarations; `unsupported.rs` lists the functions that
 //! only fail. Types are those of cudarc, except that an enumeration from a program is read as a number, because it may have any value,
 //! and that pointers to results, values, arrays of them and strings are `Out`, `InOut`, `In` and `Text` (`pointers.rs`), which check for
-//! null and need no `unsafe`.
+//! null and need no `unsafe`, also within structures. So bodies are safe code. An operation that needs another promise of the program has
+//! its own `unsafe` block, which names it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,9 +106,7 @@ macro_rules! variant {
         unsafe extern "C" fn exported($($arg: $ty),*) -> $crate::Status {
             $crate::api::call(stringify!($name), || {
                 $(let $stream = $crate::stream::Default::$default;)?
-                // SAFETY: the caller meets the manual's requirements for this function, and the body uses its pointers accordingly.
-                #[allow(unused_unsafe)]
-                unsafe { $body }
+                $body
             })
         }
         $crate::api::Function {
