@@ -2,8 +2,8 @@
 //!
 //! The program promises what the manual says of them: a pointer that is not null is valid for what it points to until the function
 //! returns, and another argument says how many values an array has. These types carry that promise, so their methods are safe. Only a
-//! call of the program makes them, or `new`, whose caller makes the same promise. Pointers that are more than that (buffers, structures
-//! with pointers in them) stay raw, and structures with enumerations in them have numbers there (`structures.rs`).
+//! call of the program makes them, or `new`, whose caller makes the same promise. Pointers that are more than that (buffers) stay
+//! raw. Structures with enumerations or pointers in them have numbers there (`structures.rs`).
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;

@@ -1,11 +1,14 @@
-//! Machine code for a loop: AVX-512, one or two vectors of 16 lanes (*parts*). Two hide each other's latencies.
+//! Machine code for a loop: AVX-512, one or two groups of 16 lanes (*parts*). Two hide each other's latencies.
+//!
+//! A slot of 4 bytes takes one vector for each part, a slot of 8 bytes two: these are its *chunks*.
 //!
 //! What lies where while the code runs:
-//! - `rdi`: the frame; `eax`: the lanes at the current basic block, also in `k1` and, of the second part, in `k2`; `ecx`,
-//!   `edx`: scratch
+//! - `rdi`: the frame; `eax`: the lanes at the current basic block, also in `k1` and, of the second part, in `k2`; `rcx`,
+//!   `rdx`: scratch
 //! - `r10`: fuel; `r11`: instructions; `PENDING`: the lanes at the start of the first basic blocks, others in the frame
 //! - `zmm0` and up: the words of the loop, then values of one basic block; `zmm30`: scratch; `zmm31`: the NaN of PTX
 //! - `k3` to `k6`: predicates of one basic block; `k7`: scratch. Other predicates are in the frame.
+//! - Values that step evenly are in the frame, one number for all lanes (`scalar`).
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -16,14 +19,20 @@ use iced_x86::code_asm::{
     zmm20, zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29, zmm30, zmm31,
 };
 use ir::Slot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
+mod access;
+mod leave;
 mod operations;
+mod scalar;
 
-use crate::Frame;
-use crate::loops::{Body, End, Loop};
+use crate::forms::{Form, forms};
+use crate::loops::{Body, End, Loop, Value, operations};
+use crate::native::{Even, Frame, Layout, Native};
 use crate::operation::Operation;
+use crate::{MOST_EVENS, MOST_WORDS};
+use leave::Stub;
 
 /// Registers for the words of a loop and for the values of a basic block.
 const VECTORS: [AsmRegisterZmm; 30] = [
@@ -34,6 +43,28 @@ const SCRATCH: AsmRegisterZmm = zmm30;
 const NAN: AsmRegisterZmm = zmm31;
 /// The NaN that arithmetic on f32 makes.
 const NAN_BITS: u32 = sem::format::F32.nan as u32;
+/// The register, for a merge under a mask.
+fn masked(register: AsmRegisterZmm, mask: AsmRegisterK) -> AsmRegisterZmm {
+    match mask {
+        m if m == k1 => register.k1(),
+        m if m == k2 => register.k2(),
+        m if m == k3 => register.k3(),
+        m if m == k4 => register.k4(),
+        m if m == k5 => register.k5(),
+        m if m == k6 => register.k6(),
+        _ => register.k7(),
+    }
+}
+
+/// The place, for a store under a mask.
+fn masked_place(place: AsmMemoryOperand, mask: AsmRegisterK) -> AsmMemoryOperand {
+    match mask {
+        m if m == k1 => place.k1(),
+        m if m == k2 => place.k2(),
+        _ => place.k7(),
+    }
+}
+
 /// Registers for the predicates of a basic block.
 const MASKS: [AsmRegisterK; 4] = [k3, k4, k5, k6];
 /// Registers for the lanes that are at the start of basic blocks, and whether a function must keep them.
@@ -60,35 +91,53 @@ impl From<IcedError> for Refused {
 
 type Result<T = ()> = std::result::Result<T, Refused>;
 
-/// The machine code of a function of type `extern "sysv64" fn(*mut Frame)` that takes `parts` vectors through the loop.
-pub(crate) fn emit(source: &Loop, parts: usize) -> Option<Vec<u8>> {
-    let values = source.words.iter().flat_map(|value| (0..parts).map(|part| (value.slot, part)));
-    let words: BTreeMap<_, _> = values.zip(VECTORS).collect();
-    if words.len() < source.words.len() * parts {
-        return None;
-    }
-    let mut emitter =
-        Emitter { asm: CodeAssembler::new(64).ok()?, source, parts, words, block: Block::default() };
+/// The vectors that words take at most if they can also be made of a number for all lanes: basic blocks need the others.
+const SHARED_VECTORS: usize = 22;
+
+/// Machine code that takes `parts` groups through the loop: a function of type `extern "sysv64" fn(*mut Frame)`. `form`: how
+/// a slot steps at the start of the loop.
+pub(crate) fn emit(source: &Loop, parts: usize, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
+    let mut emitter = Emitter {
+        asm: CodeAssembler::new(64).ok()?,
+        source,
+        parts,
+        forms: forms(source, form),
+        layout: Layout::default(),
+        words: BTreeMap::new(),
+        block: Block::default(),
+        stubs: Vec::new(),
+        constants: Vec::new(),
+    };
+    emitter.lay_out().ok()?;
     emitter.whole().ok()?;
-    emitter.asm.assemble(0).ok()
+    let code = emitter.asm.assemble(0).ok()?;
+    Native::new(&code, parts, emitter.layout)
 }
 
 struct Emitter<'l> {
     asm: CodeAssembler,
     source: &'l Loop,
     parts: usize,
-    /// By slot and part.
+    forms: BTreeMap<Slot, Form>,
+    layout: Layout,
+    /// By slot and chunk.
     words: BTreeMap<(Slot, usize), AsmRegisterZmm>,
     block: Block,
+    /// Code behind the loop.
+    stubs: Vec<Stub>,
+    /// Vectors of constants behind the code.
+    constants: Vec<(CodeLabel, [u64; 8])>,
 }
 
 /// The values of a basic block that do not leave it.
 #[derive(Default)]
 struct Block {
     index: usize,
+    /// The operation.
+    at: usize,
     /// The index of the operation that reads a slot last.
     last: BTreeMap<Slot, usize>,
-    /// By slot and part: the register, and whether its NaNs are still the host's.
+    /// By slot and chunk: the register, and whether its NaNs are still the host's.
     vectors: BTreeMap<(Slot, usize), (AsmRegisterZmm, bool)>,
     /// A register for each part.
     masks: BTreeMap<Slot, Vec<AsmRegisterK>>,
@@ -105,16 +154,72 @@ fn pending_place(place: usize) -> AsmMemoryOperand {
 }
 
 impl Emitter<'_> {
+    /// Decides where each slot is.
+    fn lay_out(&mut self) -> Result {
+        let (mut scalar, mut vector) = (BTreeSet::new(), BTreeSet::new());
+        for operation in operations(&self.source.bodies) {
+            let uses = operation.uses();
+            match operation.access() {
+                _ if self.is_scalar(operation) => scalar.extend(uses),
+                Some(access) if self.even_address(access).is_some() => {
+                    scalar.insert(access.base);
+                    vector.extend(uses.into_iter().skip(1));
+                }
+                _ => vector.extend(uses),
+            }
+        }
+        let defined: BTreeSet<Slot> = operations(&self.source.bodies).flat_map(Operation::defs).collect();
+        let mut free = VECTORS.into_iter();
+        let (even, others): (Vec<&Value>, Vec<&Value>) =
+            self.source.words.iter().partition(|value| self.forms.contains_key(&value.slot));
+        let even = even.into_iter().filter(|value| !value.defined && vector.contains(&value.slot));
+        for value in others.into_iter().chain(even) {
+            let chunks = self.chunks(value.slot);
+            let is_even = self.forms.contains_key(&value.slot);
+            if is_even && self.words.len() + chunks > SHARED_VECTORS {
+                continue;
+            }
+            for chunk in 0..chunks {
+                self.words.insert((value.slot, chunk), free.next().ok_or(Refused)?);
+            }
+            self.layout.words.push(*value);
+        }
+        for (&slot, &form) in &self.forms {
+            let is_read = scalar.contains(&slot)
+                || vector.contains(&slot) && !self.words.contains_key(&(slot, 0))
+                || defined.contains(&slot);
+            if is_read && !self.source.literals.contains_key(&slot) {
+                let defined = defined.contains(&slot);
+                let enters = !defined || self.source.live_in.contains(&slot);
+                self.layout.evens.push(Even { slot, form, enters, defined });
+            }
+        }
+        let fits = self.layout.words.len() <= MOST_WORDS && self.layout.evens.len() <= MOST_EVENS;
+        let accesses = operations(&self.source.bodies).filter_map(Operation::access);
+        self.layout.addresses = accesses.map(|access| self.even_address(access)).collect();
+        if fits { Ok(()) } else { Err(Refused) }
+    }
+
+    fn is_wide(&self, slot: Slot) -> bool {
+        self.source.wide.contains(&slot)
+    }
+
+    /// How many vectors a slot takes.
+    fn chunks(&self, slot: Slot) -> usize {
+        if self.is_wide(slot) { 2 * self.parts } else { self.parts }
+    }
+
     fn whole(&mut self) -> Result {
         let kept: Vec<AsmRegister64> =
             self.registers().filter(|(.., keep)| *keep).map(|(_, whole, _)| whole).collect();
         for &register in &kept {
             self.asm.push(register)?;
         }
-        for (index, value) in self.source.words.iter().enumerate() {
-            for part in 0..self.parts {
+        for (index, value) in self.layout.words.iter().enumerate() {
+            for chunk in 0..self.chunks(value.slot) {
+                let (part, offset) = self.place(value.slot, chunk);
                 self.asm.mov(rcx, word_place(index, part))?;
-                self.asm.vmovdqu32(self.words[&(value.slot, part)], ptr(rcx))?;
+                self.asm.vmovdqu32(self.words[&(value.slot, chunk)], ptr(rcx + offset))?;
             }
         }
         self.asm.mov(ecx, NAN_BITS)?;
@@ -141,12 +246,18 @@ impl Emitter<'_> {
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
         self.asm.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
         self.asm.kshiftrd(k2, k1, 16)?;
-        for (index, value) in self.source.words.iter().enumerate().filter(|(_, value)| value.defined) {
-            for part in 0..self.parts {
-                let to = ptr(rcx);
+        let words = self.layout.words.clone().into_iter().enumerate().filter(|(_, value)| value.defined);
+        for (index, value) in words {
+            for chunk in 0..self.chunks(value.slot) {
+                let (part, offset) = self.place(value.slot, chunk);
+                let mask = self.lanes_of(value.slot, chunk)?;
                 self.asm.mov(rcx, word_place(index, part))?;
-                let to = if part == 0 { to.k1() } else { to.k2() };
-                self.asm.vmovdqu32(to, self.words[&(value.slot, part)])?;
+                let (to, word) = (ptr(rcx + offset), self.words[&(value.slot, chunk)]);
+                if self.is_wide(value.slot) {
+                    self.asm.vmovdqu64(masked_place(to, mask), word)?;
+                } else {
+                    self.asm.vmovdqu32(masked_place(to, mask), word)?;
+                }
             }
         }
         self.asm.vzeroupper()?;
@@ -154,7 +265,23 @@ impl Emitter<'_> {
             self.asm.pop(register)?;
         }
         self.asm.ret()?;
-        Ok(())
+        self.behind(done)
+    }
+
+    /// The part that a chunk is of, and its byte offset in the elements of that part.
+    fn place(&self, slot: Slot, chunk: usize) -> (usize, usize) {
+        if self.is_wide(slot) { (chunk / 2, chunk % 2 * 64) } else { (chunk, 0) }
+    }
+
+    /// The lanes of a chunk that `k1` and `k2` have. Changes `k7`.
+    fn lanes_of(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterK> {
+        let (part, offset) = self.place(slot, chunk);
+        let lanes = if part == 0 { k1 } else { k2 };
+        if offset == 0 {
+            return Ok(lanes);
+        }
+        self.asm.kshiftrw(k7, lanes, 8)?;
+        Ok(k7)
     }
 
     /// The registers with the lanes of the first basic blocks.
@@ -185,7 +312,8 @@ impl Emitter<'_> {
             }
         }
         let masks = |slot| body.needed.contains(&slot) && self.words.contains_key(&(slot, 0));
-        if body.operations.iter().flat_map(Operation::defs).any(masks) {
+        let accesses = body.operations.iter().any(|operation| operation.access().is_some());
+        if accesses || body.operations.iter().flat_map(Operation::defs).any(masks) {
             self.asm.kmovd(k1, eax)?;
             self.asm.kshiftrd(k2, k1, 16)?;
         }
@@ -205,6 +333,7 @@ impl Emitter<'_> {
             self.block.last.insert(pred, body.operations.len());
         }
         for (at, operation) in body.operations.iter().enumerate() {
+            self.block.at = at;
             self.operation(operation)?;
             self.release(at);
         }
@@ -289,15 +418,18 @@ impl Emitter<'_> {
     }
 
     /// The register of a value whose NaNs may be the host's.
-    fn number(&self, slot: Slot, part: usize) -> Result<AsmRegisterZmm> {
-        let local = self.block.vectors.get(&(slot, part)).map(|(register, _)| *register);
-        local.or_else(|| self.words.get(&(slot, part)).copied()).ok_or(Refused)
+    fn number(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+        let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
+        match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {
+            Some(register) => Ok(register),
+            None => self.spread(slot, chunk),
+        }
     }
 
     /// The register of a value with the NaNs of PTX.
-    fn bits(&mut self, slot: Slot, part: usize) -> Result<AsmRegisterZmm> {
-        let register = self.number(slot, part)?;
-        if let Some((_, raw @ true)) = self.block.vectors.get_mut(&(slot, part)) {
+    fn bits(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+        let register = self.number(slot, chunk)?;
+        if let Some((_, raw @ true)) = self.block.vectors.get_mut(&(slot, chunk)) {
             *raw = false;
             self.canonicalize(register)?;
         }
@@ -310,59 +442,92 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Defines a slot of 4 bytes: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the
-    /// host's. The register may be masked, so it is written last, and once.
+    /// A register until the end of the operation. The caller gives it back to `free_vectors`.
+    fn temporary(&mut self) -> Result<AsmRegisterZmm> {
+        self.block.free_vectors.pop().ok_or(Refused)
+    }
+
+    /// Other lanes need the values of the slot while lanes are in the current basic block.
+    fn is_needed(&self, slot: Slot) -> bool {
+        self.source.bodies[self.block.index].needed.contains(&slot)
+    }
+
+    /// Defines a chunk: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the host's. The
+    /// register may be masked, so it is written last, and once.
     fn define(
         &mut self,
-        (slot, part): (Slot, usize),
+        (slot, chunk): (Slot, usize),
         raw: bool,
         write: impl FnOnce(&mut CodeAssembler, AsmRegisterZmm) -> std::result::Result<(), IcedError>,
     ) -> Result {
-        let Some(&word) = self.words.get(&(slot, part)) else {
-            let register = match self.block.vectors.get(&(slot, part)) {
+        let Some(&word) = self.words.get(&(slot, chunk)) else {
+            let register = match self.block.vectors.get(&(slot, chunk)) {
                 Some((register, _)) => *register,
-                None => self.block.free_vectors.pop().ok_or(Refused)?,
+                None => self.temporary()?,
             };
             write(&mut self.asm, register)?;
-            self.block.vectors.insert((slot, part), (register, raw));
+            self.block.vectors.insert((slot, chunk), (register, raw));
             return Ok(());
         };
-        let visible = self.source.words.iter().any(|value| value.slot == slot && value.visible);
-        let needed = self.source.bodies[self.block.index].needed.contains(&slot);
+        let visible = self.layout.words.iter().any(|value| value.slot == slot && value.visible);
+        let needed = self.is_needed(slot);
         // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
-        let copy = match self.block.vectors.get(&(slot, part)) {
+        let copy = match self.block.vectors.get(&(slot, chunk)) {
             Some((register, _)) => Some(*register),
             None if needed => self.block.free_vectors.pop(),
             None => None,
         };
         if let Some(copy) = copy {
-            self.block.vectors.insert((slot, part), (copy, false));
+            self.block.vectors.insert((slot, chunk), (copy, false));
         }
-        let target = match part {
-            _ if !needed => word,
-            0 => word.k1(),
-            _ => word.k2(),
-        };
-        let first = copy.unwrap_or(if raw && visible { SCRATCH } else { target });
+        if copy.is_none() && !(raw && visible) {
+            let target = self.target(word, slot, chunk, needed)?;
+            return Ok(write(&mut self.asm, target)?);
+        }
+        let first = copy.unwrap_or(SCRATCH);
         write(&mut self.asm, first)?;
         if raw && visible {
             self.canonicalize(first)?;
         }
-        if first != target {
+        let target = self.target(word, slot, chunk, needed)?;
+        if self.is_wide(slot) {
+            self.asm.vmovdqa64(target, first)?;
+        } else {
             self.asm.vmovdqa32(target, first)?;
         }
         Ok(())
     }
 
+    /// The register of a word, for a write of the lanes at the basic block. Changes `k7`.
+    fn target(
+        &mut self,
+        word: AsmRegisterZmm,
+        slot: Slot,
+        chunk: usize,
+        needed: bool,
+    ) -> Result<AsmRegisterZmm> {
+        Ok(if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word })
+    }
+
     /// Loads a predicate.
     fn predicate(&mut self, slot: Slot, to: AsmRegister32) -> Result {
         match self.block.masks.get(&slot).map(Vec::as_slice) {
-            Some(&[low, high]) => {
-                self.asm.kunpckwd(k7, high, low)?;
-                self.asm.kmovd(to, k7)?;
+            Some(masks) => {
+                let masks = masks.to_vec();
+                self.joined(&masks, to)?;
             }
-            Some(masks) => self.asm.kmovw(to, *masks.first().ok_or(Refused)?)?,
             None => self.asm.mov(to, self.predicate_place(slot)?)?,
+        }
+        Ok(())
+    }
+
+    /// Loads the masks of all parts.
+    fn joined(&mut self, masks: &[AsmRegisterK], to: AsmRegister32) -> Result {
+        if let &[low, high] = masks {
+            self.asm.kunpckwd(k7, high, low)?;
+            self.asm.kmovd(to, k7)?;
+        } else {
+            self.asm.kmovw(to, *masks.first().ok_or(Refused)?)?;
         }
         Ok(())
     }

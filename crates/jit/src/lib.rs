@@ -1,11 +1,13 @@
 //! Native code for loops of lowered PTX, on hosts with AVX-512.
 //!
 //! The interpreter takes all lanes of a gang through one operation, and then through the next: values pass through
-//! memory between operations. Inside a loop that computes only, lanes are independent. So native code takes 16 lanes
-//! through the whole loop, with their values in registers of the host, and then the next 16.
+//! memory between operations. Inside a loop without barriers and warp-level operations, lanes are independent. So native
+//! code takes 16 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
 //! - `operation`: the operations that native code has
+//! - `kinds`: how the lanes' values of a slot may be alike
+//! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
 //! - `emit`: machine code for a loop (`iced-x86`)
 //! - `native`: machine code in memory, and its calling convention
 //!
@@ -14,7 +16,11 @@
 //! rule by which the interpreter chooses paths, so lanes meet again at the earliest place.
 //!
 //! The host's NaNs are not PTX's. Native code makes them PTX's only where an operation sees the bits, or where a value
-//! leaves the loop. Nothing here touches memory of a kernel.
+//! leaves the loop.
+//!
+//! Every access to memory is checked against a region that the interpreter has found ([`Region`]). If lanes are outside of
+//! it, the code asks for another one. If there is none, it leaves before the operation, with all values where the
+//! interpreter finds them: the interpreter goes on from there, and reports what is wrong.
 //!
 //! Narrowest test: `ptxvm/tests/native.rs`. Every kernel of `tests/run` runs so, too, and random kernels do.
 
@@ -23,26 +29,35 @@
 
 #[cfg(all(target_arch = "x86_64", unix))]
 mod emit;
+mod forms;
+mod kinds;
 mod loops;
 mod native;
 mod operation;
 
-pub use loops::{Loop, Value, loops};
-pub use native::{Frame, Native};
+use ir::Slot;
 
-/// The most slots of 4 bytes that pass from block to block of a loop, or into it: each has a register of the host.
-pub const MOST_WORDS: usize = 22;
+pub use forms::Form;
+pub use loops::{Access, Loop, Value, loops};
+pub use native::{Even, Frame, Held, Native, Point, Region, SPILLED};
+
+/// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it, in registers of the host.
+pub const MOST_WORDS: usize = 30;
+/// The most slots whose values step evenly.
+pub const MOST_EVENS: usize = 64;
+/// The most accesses to memory in a loop.
+pub const MOST_ACCESSES: usize = 64;
 /// The most predicates that pass from block to block.
 pub const MOST_PREDICATES: usize = 16;
 /// The most basic blocks of a loop, together with its exits.
 pub const MOST_BLOCKS: usize = 32;
 
 impl Loop {
-    /// Machine code for the loop. `None` on other hosts, if the loop needs too many registers, and if the system gives no
-    /// memory for code.
-    pub fn compile(&self) -> Option<Native> {
+    /// Machine code for the loop, and for launches where the slots that `form` names step evenly at the start of the loop.
+    /// `None` on other hosts, if the loop needs too many registers, and if the system gives no memory for code.
+    pub fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
         #[cfg(all(target_arch = "x86_64", unix))]
-        return [2, 1].into_iter().find_map(|parts| Native::new(&emit::emit(self, parts)?, parts));
+        return [2, 1].into_iter().find_map(|parts| emit::emit(self, parts, &form));
         #[cfg(not(all(target_arch = "x86_64", unix)))]
         return None;
     }

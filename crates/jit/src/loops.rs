@@ -1,14 +1,16 @@
 //! Which loops can be compiled.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ir::{BlockId, Function, OpKind, SimpleOp, Slot, SlotKind, Terminator, Touch, Width};
-use isa::{Form, Picks};
+use diag::Span;
+use ir::{BlockId, Function, OpKind, Slot, SlotKind, Terminator, Width};
+use isa::{Form, Picks, Space};
 
+use crate::kinds::Kinds;
 use crate::operation::Operation;
-use crate::{MOST_BLOCKS, MOST_PREDICATES, MOST_WORDS};
+use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_PREDICATES};
 
 /// A slot that passes between basic blocks of a loop, or into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,23 @@ pub struct Value {
     pub(crate) visible: bool,
 }
 
+/// An access of a loop to memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// The state space of the instruction.
+    pub space: Space,
+    /// Bytes of one lane's access, all elements together.
+    pub bytes: u64,
+    /// It stores.
+    pub write: bool,
+    /// Bytes added to the addresses that a frame has.
+    pub offset: i64,
+    /// Addresses have 32 bits.
+    pub narrow: bool,
+    /// The instruction.
+    pub span: Span,
+}
+
 /// A loop that consists of operations that native code has.
 #[derive(Debug)]
 pub struct Loop {
@@ -28,11 +47,19 @@ pub struct Loop {
     pub blocks: Range<u32>,
     /// Where lanes leave the loop.
     pub exits: Vec<BlockId>,
-    /// The slots of 4 bytes that a frame points to.
-    pub words: Vec<Value>,
     /// The predicates of a frame.
     pub predicates: Vec<Value>,
+    /// The accesses to memory.
+    pub accesses: Vec<Access>,
+    /// The slots of 4 and 8 bytes that pass between basic blocks, or into the loop.
+    pub(crate) words: Vec<Value>,
     pub(crate) bodies: Vec<Body>,
+    /// The slots of 8 bytes.
+    pub(crate) wide: BTreeSet<Slot>,
+    /// The slots that hold literals.
+    pub(crate) literals: BTreeMap<Slot, u64>,
+    /// The slots that are live at the start of the loop.
+    pub(crate) live_in: BTreeSet<Slot>,
 }
 
 /// A basic block of a loop.
@@ -92,10 +119,24 @@ impl Loop {
             });
             blocks.len() + exit
         };
-        let mut bodies = Vec::new();
+        let (mut bodies, mut accesses) = (Vec::new(), Vec::new());
         for block in inside {
             let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
-            let operations = ops.iter().map(|op| Operation::of(op, width)).collect::<Option<_>>()?;
+            let operations = ops.iter().map(|op| {
+                let operation = Operation::of(op, width, accesses.len())?;
+                if let Some(access) = operation.access() {
+                    accesses.push(Access {
+                        space: space_of(&op.kind)?,
+                        bytes: u64::from(access.bytes * access.count),
+                        write: matches!(operation, Operation::Store { .. }),
+                        offset: access.offset,
+                        narrow: width(access.base) == Width::W32,
+                        span: op.span,
+                    });
+                }
+                Some(operation)
+            });
+            let operations = operations.collect::<Option<_>>()?;
             let end = match block.terminator {
                 Terminator::Jump(next) => End::Jump(place(next)),
                 Terminator::Branch { pred, negated, taken, otherwise } => {
@@ -110,7 +151,7 @@ impl Loop {
                 cost: u32::try_from(block.instructions.len()).ok()?,
             });
         }
-        if blocks.len() + exits.len() > MOST_BLOCKS {
+        if blocks.len() + exits.len() > MOST_BLOCKS || accesses.len() > MOST_ACCESSES {
             return None;
         }
 
@@ -151,10 +192,18 @@ impl Loop {
                 visible: seen.contains(&slot) || live_out.contains(&slot),
             })
             .partition(|value| width(value.slot) == Width::Pred);
-        if words.len() > MOST_WORDS || predicates.len() > MOST_PREDICATES {
+        if predicates.len() > MOST_PREDICATES {
             return None;
         }
-        Some(Loop { blocks, exits, words, predicates, bodies })
+        let slots = || used.iter().chain(&defined).copied();
+        let wide = slots().filter(|&slot| width(slot) == Width::W64).collect();
+        let literal = |slot: Slot| match function.slots[slot.index()].kind {
+            SlotKind::Constant(value) => Some((slot, value)),
+            _ => None,
+        };
+        let literals = slots().filter_map(literal).collect();
+        let live_in = function.blocks[blocks.start as usize].live_in.iter().copied().collect();
+        Some(Loop { blocks, exits, predicates, accesses, words, bodies, wide, literals, live_in })
     }
 }
 
@@ -176,93 +225,14 @@ impl End {
     }
 }
 
-fn operations(bodies: &[Body]) -> impl Iterator<Item = &Operation> {
+fn space_of(op: &OpKind) -> Option<Space> {
+    match op {
+        OpKind::Load(load) => Some(load.address.space),
+        OpKind::Store(store) => Some(store.address.space),
+        _ => None,
+    }
+}
+
+pub(crate) fn operations(bodies: &[Body]) -> impl Iterator<Item = &Operation> {
     bodies.iter().flat_map(|body| &body.operations)
-}
-
-/// How the lanes' values of a slot may be alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// The same in all lanes.
-    Uniform,
-    /// Steps evenly from lane to lane.
-    Even,
-    Varies,
-}
-
-/// The kind of every slot of a function: the best that all its definitions allow. The interpreter may find less.
-struct Kinds(Vec<Kind>);
-
-impl Kinds {
-    fn of(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Kinds {
-        // Which special registers are the same in all lanes does not matter here: none is a literal.
-        let start = function.slots.iter().map(|info| match info.kind {
-            SlotKind::Special(_) => Kind::Even,
-            _ => Kind::Uniform,
-        });
-        let mut kinds = Kinds(start.collect());
-        // What callers and calls give may be anything.
-        function.params.iter().flatten().for_each(|slot| kinds.0[slot.index()] = Kind::Varies);
-        for block in &function.blocks {
-            block.terminator.clone().visit(&mut |slot, touch| {
-                if touch == Touch::Def {
-                    kinds.0[slot.index()] = Kind::Varies;
-                }
-            });
-        }
-        let operations = function.prologue.iter().chain(&function.ops);
-        let operations: Vec<_> = operations.map(|op| Flow::of(op, &steps)).collect();
-        let mut readers = vec![Vec::new(); function.slots.len()];
-        for (index, op) in operations.iter().enumerate() {
-            op.uses.iter().for_each(|slot| readers[slot.index()].push(index));
-        }
-        // A kind rises twice at the most, so this ends soon in whatever order the operations stand.
-        let mut waiting: Vec<usize> = (0..operations.len()).rev().collect();
-        while let Some(index) = waiting.pop() {
-            kinds.define(&operations[index], |slot| waiting.extend(&readers[slot.index()]));
-        }
-        kinds
-    }
-
-    fn varies(&self, slot: Slot) -> bool {
-        self.0[slot.index()] == Kind::Varies
-    }
-
-    /// Joins what an operation gives its results. `risen` hears of those whose kind is another now.
-    fn define(&mut self, op: &Flow, mut risen: impl FnMut(Slot)) {
-        let uses = op.uses.iter().map(|slot| self.0[slot.index()]).max().unwrap_or(Kind::Uniform);
-        let result = if op.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies };
-        for &slot in &op.defs {
-            if self.0[slot.index()] < result {
-                self.0[slot.index()] = result;
-                risen(slot);
-            }
-        }
-    }
-}
-
-/// What an operation reads and writes.
-struct Flow {
-    uses: Vec<Slot>,
-    defs: Vec<Slot>,
-    /// The results are of the sources' kind, up to this one. `None`: they vary in any case.
-    keeps: Option<Kind>,
-}
-
-impl Flow {
-    fn of(op: &ir::Op, steps: impl Fn(&Form, &Picks) -> bool) -> Flow {
-        let (mut uses, mut defs) = (Vec::new(), Vec::new());
-        op.clone().visit(&mut |slot, touch| match touch {
-            Touch::Use => uses.push(*slot),
-            Touch::Def => defs.push(*slot),
-        });
-        let keeps = match &op.kind {
-            OpKind::Pure { form, picks, .. } if steps(form, picks) => Some(Kind::Even),
-            OpKind::Simple(SimpleOp::Copy { .. } | SimpleOp::Offset { .. } | SimpleOp::Resize { .. })
-            | OpKind::Cvta { .. } => Some(Kind::Even),
-            OpKind::Load(_) => Some(Kind::Uniform),
-            kind => kind.computes().then_some(Kind::Uniform),
-        };
-        Flow { uses, defs, keeps }
-    }
 }

@@ -1,13 +1,37 @@
 //! Machine code in memory, and how it is called.
 
-use crate::{MOST_BLOCKS, MOST_PREDICATES, MOST_WORDS};
+use ir::Slot;
+
+use crate::forms::Form;
+use crate::loops::Value;
+use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_WORDS};
+
+/// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
+pub const SPILLED: usize = 30;
+
+/// Memory that an access may touch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// Its first address, a multiple of the access's bytes.
+    pub start: u64,
+    /// An access may begin at the first `room` of its bytes.
+    pub room: u64,
+    /// Where the host has it.
+    pub host: *mut u8,
+}
+
+impl Region {
+    /// A region without room.
+    pub const NONE: Region = Region { start: 0, room: 0, host: std::ptr::null_mut() };
+}
 
 /// What a call of native code reads and writes: one or two groups of 16 lanes ([`Native::parts`]), one behind the other.
 /// Masks have a bit for each lane.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Frame {
-    /// For each of [`Loop::words`](crate::Loop::words) and each of two groups: 16 elements of 4 bytes.
+    /// For each of [`Native::words`] and each of two groups: 16 elements.
     pub words: [[*mut u8; 2]; MOST_WORDS],
     /// The lanes that the call takes through the loop. No other lane of a word changes.
     pub lanes: u32,
@@ -21,11 +45,36 @@ pub struct Frame {
     pub fuel: i64,
     /// Thread-instructions that have been executed.
     pub instructions: u64,
+    /// The value of the first lane for each of [`Native::evens`].
+    pub bases: [u64; MOST_EVENS],
+    /// For each of [`Loop::accesses`](crate::Loop::accesses): where it may go.
+    pub regions: [Region; MOST_ACCESSES],
+    /// Finds a region for the lanes of [`Frame::asking`], and says whether it has. The number: of the access.
+    pub find_region: extern "sysv64" fn(*mut Frame, usize) -> bool,
+    /// For [`Frame::find_region`].
+    pub context: *mut std::ffi::c_void,
+    /// The lanes that an access is for.
+    pub asking: u32,
+    /// The lanes that have left before an operation, and the index of the [`Point`].
+    pub left: u32,
+    /// See [`Frame::left`].
+    pub point: u32,
+    /// The addresses of an access, as [`Native::addresses`] says.
+    pub addresses: [u64; 32],
+    /// Values of the lanes that have left, as the [`Point`] says.
+    pub spilled: [[u8; 64]; SPILLED],
+    /// The host's registers while a region is found.
+    pub(crate) saved: [[u8; 64]; 32],
+    pub(crate) saved_masks: [u64; 8],
+    pub(crate) saved_words: [u64; 8],
 }
 
 impl Frame {
-    /// A frame without lanes.
+    /// A frame without lanes, and without regions.
     pub fn new(fuel: i64) -> Frame {
+        extern "sysv64" fn none(_: *mut Frame, _: usize) -> bool {
+            false
+        }
         Frame {
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],
             lanes: 0,
@@ -34,25 +83,81 @@ impl Frame {
             scratch: [0; 2],
             fuel,
             instructions: 0,
+            bases: [0; MOST_EVENS],
+            regions: [Region::NONE; MOST_ACCESSES],
+            find_region: none,
+            context: std::ptr::null_mut(),
+            asking: 0,
+            left: 0,
+            point: 0,
+            addresses: [0; 32],
+            spilled: [[0; 64]; SPILLED],
+            saved: [[0; 64]; 32],
+            saved_masks: [0; 8],
+            saved_words: [0; 8],
         }
     }
+}
+
+/// A slot whose values step evenly: [`Frame::bases`] has the value of the first lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Even {
+    /// The slot.
+    pub slot: Slot,
+    /// How it steps.
+    pub form: Form,
+    /// The call reads the base that the frame gives.
+    pub enters: bool,
+    /// The loop writes it.
+    pub defined: bool,
+}
+
+/// Where a value is when lanes leave before an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// In [`Frame::spilled`], from this index on: for each group of 16 lanes, elements of 4 bytes, or in two of them of 8.
+    Vectors(usize),
+    /// The same for all lanes' bits of a predicate.
+    Mask(usize),
+}
+
+/// Where lanes can leave before an operation.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The basic block, counted from the first one of the loop.
+    pub block: usize,
+    /// The operation of the basic block.
+    pub operation: usize,
+    /// The values that the basic block has computed for later operations. Others are where they are when a call ends.
+    pub values: Vec<(Slot, Held)>,
 }
 
 /// The machine code of a loop. Its memory can be read and executed, and is never writable at the same time.
 #[derive(Debug)]
 pub struct Native {
-    parts: usize,
+    pub(crate) parts: usize,
+    pub(crate) layout: Layout,
     #[cfg(all(target_arch = "x86_64", unix))]
     code: memmap2::Mmap,
+}
+
+/// Where the code has the slots of a loop.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub words: Vec<Value>,
+    pub evens: Vec<Even>,
+    pub points: Vec<Point>,
+    /// See [`Native::addresses`].
+    pub addresses: Vec<Option<Form>>,
 }
 
 impl Native {
     /// Copies machine code to memory that can be executed. `None` if the system gives none.
     #[cfg(all(target_arch = "x86_64", unix))]
-    pub(crate) fn new(code: &[u8], parts: usize) -> Option<Native> {
+    pub(crate) fn new(code: &[u8], parts: usize, layout: Layout) -> Option<Native> {
         let mut memory = memmap2::MmapMut::map_anon(code.len()).ok()?;
         memory.copy_from_slice(code);
-        Some(Native { parts, code: memory.make_exec().ok()? })
+        Some(Native { parts, layout, code: memory.make_exec().ok()? })
     }
 
     /// How many groups of 16 lanes a call takes through the loop: 1 or 2.
@@ -60,11 +165,33 @@ impl Native {
         self.parts
     }
 
+    /// The slots that a frame points to.
+    pub fn words(&self) -> &[Value] {
+        &self.layout.words
+    }
+
+    /// The slots whose values step evenly.
+    pub fn evens(&self) -> &[Even] {
+        &self.layout.evens
+    }
+
+    /// Where lanes can leave before an operation.
+    pub fn points(&self) -> &[Point] {
+        &self.layout.points
+    }
+
+    /// How the addresses of an access step: then [`Frame::addresses`] begins with the first lane's. `None`: it has one for
+    /// each lane, of 8 bytes, or of 4 if the address is in a slot of 4 bytes.
+    pub fn addresses(&self, access: usize) -> Option<Form> {
+        self.layout.addresses.get(access).copied().flatten()
+    }
+
     /// Takes lanes through the loop.
     ///
     /// # Safety
-    /// The code must be that of the loop for which the frame was made, the host must have AVX-512 (F, BW, DQ, VL), and
-    /// every word of the loop must point to 16 elements for each part. They are written if the loop defines the word.
+    /// The frame must be made for this code, the host must have AVX-512 (F, BW, DQ, VL), and every word must point to 16
+    /// elements for each part. They are written if the loop defines the word. The host memory of each region must be there,
+    /// and may be written if a store has the region.
     pub unsafe fn run(&self, frame: &mut Frame) {
         #[cfg(all(target_arch = "x86_64", unix))]
         {

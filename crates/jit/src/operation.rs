@@ -2,8 +2,8 @@
 //!
 //! The interpreter runs loops with any other operation.
 
-use ir::{OpKind, SimpleOp, Slot, Width};
-use isa::{BoolOp, CmpOp, Form, Mod, Picks, Rounding, Type};
+use ir::{Base, OpKind, SimpleOp, Slot, Width};
+use isa::{BoolOp, CmpOp, Form, Mod, Picks, Rounding, Space, Type};
 
 /// An arithmetic operation of f32. The host computes it as PTX does, but for the bits of NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Float {
     Max,
 }
 
-/// An operation on the bits of 32-bit values.
+/// An operation on the bits of 32-bit or 64-bit values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bits {
     Add,
@@ -39,7 +39,7 @@ pub(crate) enum Bits {
     Or,
     Xor,
     Not,
-    /// Shifts by 32 or more shift out every bit.
+    /// Shifts by the number of bits or more shift out every bit. The distance has 32 bits.
     Shl,
     ShrSigned,
     ShrUnsigned,
@@ -64,7 +64,19 @@ pub(crate) enum Ordering {
     Float,
 }
 
-/// An operation on 16 lanes. Slots of 4 bytes, and predicates.
+/// A checked access to memory: `count` contiguous elements of `bytes` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Index in [`Loop::accesses`](crate::Loop::accesses).
+    pub index: usize,
+    pub base: Slot,
+    pub offset: i64,
+    /// Bytes of an element: those of its slot.
+    pub bytes: u32,
+    pub count: u32,
+}
+
+/// An operation. `wide`: on slots of 8 bytes, otherwise of 4.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
     Float {
@@ -75,17 +87,53 @@ pub(crate) enum Operation {
     },
     Bits {
         op: Bits,
+        wide: bool,
         dst: Slot,
         src: [Slot; 3],
     },
+    /// `src + addend`.
+    Offset {
+        wide: bool,
+        dst: Slot,
+        src: Slot,
+        addend: i64,
+    },
+    /// The whole product of two 32-bit values, plus a 64-bit one.
+    MulWide {
+        signed: bool,
+        dst: Slot,
+        src: [Slot; 2],
+        addend: Option<Slot>,
+    },
+    /// A 32-bit value as a 64-bit one.
+    Widen {
+        signed: bool,
+        dst: Slot,
+        src: Slot,
+    },
+    /// The low half.
+    Narrow {
+        dst: Slot,
+        src: Slot,
+    },
+    Load {
+        access: Access,
+        dst: Vec<Option<Slot>>,
+    },
+    Store {
+        access: Access,
+        src: Vec<Slot>,
+    },
     Compare {
         op: CmpOp,
+        wide: bool,
         ordering: Ordering,
         dst: [Option<Slot>; 2],
         src: [Slot; 2],
         with: Option<(BoolOp, Slot)>,
     },
     Select {
+        wide: bool,
         dst: Slot,
         src: [Slot; 2],
         pred: Slot,
@@ -114,10 +162,16 @@ impl Operation {
             Operation::Float { op: Float::Rcp | Float::Sqrt, src, .. } => src[..1].to_vec(),
             Operation::Float { src, .. } => src[..2].to_vec(),
             Operation::Bits { op, src, .. } => src[..if op.is_unary() { 1 } else { 2 }].to_vec(),
+            Operation::MulWide { src, addend, .. } => src.iter().copied().chain(*addend).collect(),
             Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
             Operation::Select { src: [a, b], pred, .. } => vec![*a, *b, *pred],
             Operation::Logic { src, .. } => src.to_vec(),
-            Operation::Pass { src, .. } => vec![*src],
+            Operation::Pass { src, .. }
+            | Operation::Offset { src, .. }
+            | Operation::Widen { src, .. }
+            | Operation::Narrow { src, .. } => vec![*src],
+            Operation::Load { access, .. } => vec![access.base],
+            Operation::Store { access, src } => [access.base].iter().chain(src).copied().collect(),
         }
     }
 
@@ -125,8 +179,14 @@ impl Operation {
     pub fn defs(&self) -> Vec<Slot> {
         match self {
             Operation::Compare { dst, .. } => dst.iter().flatten().copied().collect(),
+            Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
+            Operation::Store { .. } => Vec::new(),
             Operation::Float { dst, .. }
             | Operation::Bits { dst, .. }
+            | Operation::Offset { dst, .. }
+            | Operation::MulWide { dst, .. }
+            | Operation::Widen { dst, .. }
+            | Operation::Narrow { dst, .. }
             | Operation::Select { dst, .. }
             | Operation::Logic { dst, .. }
             | Operation::Pass { dst, .. } => vec![*dst],
@@ -135,32 +195,101 @@ impl Operation {
 
     /// Whether the operation sees which NaN a source is.
     pub fn sees_bits(&self) -> bool {
-        matches!(self, Operation::Bits { op, .. } if !op.is_arithmetic())
-            || matches!(self, Operation::Select { .. })
-            || matches!(self, Operation::Compare { ordering, .. } if *ordering != Ordering::Float)
+        match self {
+            Operation::Bits { op, .. } => !op.is_arithmetic(),
+            Operation::Compare { ordering, .. } => *ordering != Ordering::Float,
+            Operation::Float { .. } | Operation::Logic { .. } | Operation::Pass { .. } => false,
+            Operation::Offset { .. }
+            | Operation::MulWide { .. }
+            | Operation::Widen { .. }
+            | Operation::Narrow { .. }
+            | Operation::Load { .. }
+            | Operation::Store { .. }
+            | Operation::Select { .. } => true,
+        }
     }
 
-    /// The operation for a lowered one, if there is one. `width`: of a slot.
-    pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width) -> Option<Operation> {
+    /// The operation for a lowered one, if there is one. `width`: of a slot. `index`: of the next access.
+    pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width, index: usize) -> Option<Operation> {
         if op.guard.is_some() {
             return None;
         }
         let made = match &op.kind {
             OpKind::Pure { form, picks, function, dst, src } => pure(form, picks, function, *dst, src)?,
-            OpKind::Simple(SimpleOp::Copy { dst, src }) if width(*dst) == Width::Pred => {
-                Operation::Pass { dst: *dst, src: *src, negated: false }
+            OpKind::Cvta { dst, src, space: Space::Global, .. } if width(*src) == width(*dst) => {
+                Operation::copy(*dst, *src, width(*dst))
             }
-            OpKind::Simple(SimpleOp::Copy { dst, src }) => {
-                Operation::Bits { op: Bits::Copy, dst: *dst, src: [*src; 3] }
-            }
+            OpKind::Simple(SimpleOp::Copy { dst, src }) => Operation::copy(*dst, *src, width(*dst)),
             OpKind::Simple(SimpleOp::Not { dst, src }) => {
                 Operation::Pass { dst: *dst, src: *src, negated: true }
             }
+            OpKind::Simple(SimpleOp::Offset { dst, src, addend }) => {
+                let wide = width(*dst) == Width::W64;
+                Operation::Offset { wide, dst: *dst, src: *src, addend: *addend }
+            }
+            OpKind::Simple(SimpleOp::Resize { dst, src, bits: 32, signed }) => {
+                match (width(*src), width(*dst)) {
+                    (Width::W32, Width::W64) => Operation::Widen { signed: *signed, dst: *dst, src: *src },
+                    (Width::W64, Width::W32) => Operation::Narrow { dst: *dst, src: *src },
+                    (Width::W32, Width::W32) => Operation::copy(*dst, *src, Width::W32),
+                    _ => return None,
+                }
+            }
+            OpKind::Load(load) if !load.semantics.is_strong() => {
+                let access = access(&load.address, load.bytes, load.dst.len(), index, &width)?;
+                let fits = |slot: &Slot| width(*slot).bytes() == load.bytes as usize;
+                if !load.dst.iter().flatten().all(fits) {
+                    return None;
+                }
+                Operation::Load { access, dst: load.dst.to_vec() }
+            }
+            OpKind::Store(store) if !store.semantics.is_strong() => {
+                let access = access(&store.address, store.bytes, store.src.len(), index, &width)?;
+                if !store.src.iter().all(|slot| width(*slot).bytes() == store.bytes as usize) {
+                    return None;
+                }
+                Operation::Store { access, src: store.src.to_vec() }
+            }
             _ => return None,
         };
-        let fits = |slot: Slot| matches!(width(slot), Width::W32 | Width::Pred);
+        let fits = |slot: Slot| width(slot) != Width::W16;
         made.uses().into_iter().chain(made.defs()).all(fits).then_some(made)
     }
+
+    /// The access of a load or store.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Operation::Load { access, .. } | Operation::Store { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+
+    fn copy(dst: Slot, src: Slot, width: Width) -> Operation {
+        match width {
+            Width::Pred => Operation::Pass { dst, src, negated: false },
+            width => Operation::Bits { op: Bits::Copy, wide: width == Width::W64, dst, src: [src; 3] },
+        }
+    }
+}
+
+fn access(
+    address: &ir::Address,
+    bytes: u32,
+    count: usize,
+    index: usize,
+    width: impl Fn(Slot) -> Width,
+) -> Option<Access> {
+    let Base::Slot(base) = address.base else { return None };
+    let suits = matches!(address.space, Space::Global | Space::Generic | Space::Shared | Space::Const);
+    let wide = width(base) == Width::W64;
+    let offset = i32::try_from(address.offset).ok()?;
+    (suits && matches!(bytes, 4 | 8) && (wide || address.space == Space::Shared)).then_some(Access {
+        index,
+        base,
+        offset: offset.into(),
+        bytes,
+        count: count as u32,
+    })
 }
 
 impl Bits {
@@ -188,7 +317,7 @@ fn pure(
         m.rounding().is_some()
             || m.cmp().is_some()
             || m.bool_op().is_some()
-            || matches!(m, Mod::Lo)
+            || matches!(m, Mod::Lo | Mod::Wide)
             || m == Mod::Approx && function == "float::sqrt_approx"
     };
     if form.carry.reads || form.carry.writes || !picks.mods().iter().all(known) {
@@ -199,12 +328,20 @@ fn pure(
     let all = [at(0)?, at(1)?, at(2)?];
     if let "compare::setp" = function {
         let ordering = ordering(ty)?;
+        let wide = ty.bits() == 64;
         let with = match (picks.bool_op(), src.len()) {
             (None, 2) => None,
             (Some(op), 3) => Some((op, src[2])),
             _ => return None,
         };
-        return Some(Operation::Compare { op: picks.cmp()?, ordering, dst, src: [src[0], src[1]], with });
+        return Some(Operation::Compare {
+            op: picks.cmp()?,
+            wide,
+            ordering,
+            dst,
+            src: [src[0], src[1]],
+            with,
+        });
     }
     let [Some(dst), None] = dst else { return None };
     if ty == Type::Pred {
@@ -217,11 +354,12 @@ fn pure(
         };
         return Some(Operation::Logic { op, dst, src: [all[0], all[1]] });
     }
-    if ty.bits() != 32 || ty.lanes() != 1 {
+    if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 {
         return None;
     }
+    let wide = ty.bits() == 64;
     if function == "compare::selp" {
-        return Some(Operation::Select { dst, src: [all[0], all[1]], pred: all[2] });
+        return Some(Operation::Select { wide, dst, src: [all[0], all[1]], pred: all[2] });
     }
     if ty == Type::F32 {
         let op = match function {
@@ -247,7 +385,7 @@ fn pure(
                     }
                     _ => return None,
                 };
-                return Some(Operation::Bits { op, dst, src: all });
+                return Some(Operation::Bits { op, wide: false, dst, src: all });
             }
         };
         let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
@@ -260,6 +398,10 @@ fn pure(
     }
     let signed = ty.is_signed();
     let low = picks.has(Mod::Lo);
+    if matches!(function, "integer::mul_wide" | "integer::mad_wide") {
+        let addend = (function == "integer::mad_wide").then_some(all[2]);
+        return (!wide).then_some(Operation::MulWide { signed, dst, src: [all[0], all[1]], addend });
+    }
     let op = match function {
         "integer::add" => Bits::Add,
         "integer::sub" => Bits::Sub,
@@ -280,7 +422,7 @@ fn pure(
         "logic::shr" => Bits::ShrUnsigned,
         _ => return None,
     };
-    Some(Operation::Bits { op, dst, src: all })
+    Some(Operation::Bits { op, wide, dst, src: all })
 }
 
 fn rounds_to_nearest(picks: &Picks) -> bool {
@@ -289,7 +431,7 @@ fn rounds_to_nearest(picks: &Picks) -> bool {
 
 fn ordering(ty: Type) -> Option<Ordering> {
     match ty {
-        _ if ty.bits() != 32 || ty.lanes() != 1 => None,
+        _ if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 => None,
         Type::F32 => Some(Ordering::Float),
         _ if ty.is_float() => None,
         _ if ty.is_signed() => Some(Ordering::Signed),

@@ -1,6 +1,7 @@
 //! Native code: random loops of the operations that it has, bit for bit as the reference engine runs them.
 //!
 //! The lanes of a loop leave it at different times, by several ways, and meet again. Some registers are stored at the end.
+//! Loops read a table, and read and write what belongs to their threads, in global and in shared memory.
 //! `PTXVM_LOOPS` says how many loops run instead of the default.
 
 use std::fmt::Write as _;
@@ -12,9 +13,15 @@ use fastrand::Rng;
 use ptxvm::{Device, Engine, Error, Module};
 
 const REGISTERS: usize = 5;
-const THREADS: usize = 100;
-/// Results of a thread: registers, numbers and predicates.
-const RESULTS: usize = 2 * REGISTERS + 1;
+/// Block sizes. The first ones have rows, of which several fit into a gang, and others do not.
+const BLOCKS: [[u32; 2]; 7] = [[96, 1], [128, 1], [16, 8], [32, 4], [16, 6], [100, 1], [64, 1]];
+/// The most threads of a block.
+const THREADS: usize = 128;
+const GRID: usize = 3;
+/// Results of a thread: registers, numbers and predicates, and two wide registers.
+const RESULTS: usize = 2 * REGISTERS + 1 + 4;
+/// Words of a thread's memory.
+const OWN: usize = 8;
 
 /// Loops as PTX text.
 struct Writer {
@@ -26,12 +33,25 @@ struct Writer {
 impl Writer {
     fn kernel(seed: u64) -> String {
         let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0 };
-        writer.text.push_str(
-            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n\
-             .reg .b32 %r<5>, %c<9>, %t, %i; .reg .f32 %f<5>, %u; .reg .pred %p<4>, %l<9>; .reg .b64 %a, %b;\n\
-             mov.u32 %t, %tid.x;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, 100, %t;\nmul.wide.u32 %a, %i, 44;\n\
-             ld.param.u64 %b, [out];\nadd.u64 %b, %b, %a;\nld.param.u64 %a, [in];\nmad.wide.u32 %a, %i, 44, %a;\n",
-        );
+        let results = 4 * RESULTS;
+        // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory.
+        write!(
+            writer.text,
+            ".version 9.0\n.target sm_90\n.address_size 64\n\
+             .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
+             .reg .b32 %r<5>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<5>, %u; .reg .pred %p<4>, %l<9>;\n\
+             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in; .shared .b32 sh[{}];\n\
+             mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
+             mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
+             ld.param.u64 %in, [in];\nld.param.u64 %b, [out];\nmad.wide.u32 %b, %i, {results}, %b;\n\
+             mad.wide.u32 %a, %i, {results}, %in;\n\
+             ld.param.u64 %m, [own];\nmad.wide.u32 %n, %i, {}, %m;\nadd.u64 %n, %n, {};\nmad.wide.u32 %m, %i, 4, %m;\n\
+             mov.u32 %s, sh;\nmad.lo.u32 %s, %v, 4, %s;\nmov.u64 %d2, 5;\n",
+            THREADS * OWN,
+            4 * OWN,
+            4 * OWN * THREADS * GRID,
+        )
+        .unwrap();
         for i in 0..REGISTERS {
             let text =
                 format!("ld.global.b32 %r{i}, [%a+{}];\nld.global.f32 %f{i}, [%a+{}];\n", 4 * i, 4 * i + 20);
@@ -40,6 +60,10 @@ impl Writer {
         for i in 0..4 {
             let text = format!("setp.lt.s32 %p{i}, %r{i}, {};\n", i * 1000);
             writer.text.push_str(&text);
+        }
+        writer.text.push_str("mul.wide.s32 %d0, %r0, %r1;\nmov.b64 %d1, {%r2, %r3};\n");
+        for i in 0..OWN {
+            writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % REGISTERS).unwrap();
         }
         writer.a_loop(0);
         // A second way out of all loops.
@@ -52,9 +76,24 @@ impl Writer {
                 writeln!(writer.text, "st.global.b32 [%b+{place}], {register};").unwrap();
             }
         }
+        for i in 0..2 {
+            if writer.rng.u8(..3) == 0 {
+                let text = format!(
+                    "mov.b64 {{%r0, %t}}, %d{i};\nst.global.b32 [%b+{}], %r0;\nst.global.b32 [%b+{}], %t;\n",
+                    44 + 8 * i,
+                    48 + 8 * i
+                );
+                writer.text.push_str(&text);
+            }
+        }
         writer.text.push_str("mov.u32 %t, 0;\n");
         for i in 0..4 {
             let text = format!("@%p{i} add.u32 %t, %t, {};\n", 1 << i);
+            writer.text.push_str(&text);
+        }
+        // What is in shared memory.
+        for i in 0..OWN {
+            let text = format!("ld.shared.b32 %r0, [%s+{}];\nxor.b32 %t, %t, %r0;\n", 4 * THREADS * i);
             writer.text.push_str(&text);
         }
         writer.text.push_str("st.global.u32 [%b+40], %t;\nret;\n}\n");
@@ -64,8 +103,13 @@ impl Writer {
     fn a_loop(&mut self, depth: usize) {
         let (label, bound) = (self.labels, self.rng.u32(1..6));
         self.labels += 1;
-        writeln!(self.text, "mov.u32 %c{depth}, 0;\nL{label}:").unwrap();
+        // A pointer that steps through the table.
+        writeln!(self.text, "mov.u32 %c{depth}, 0;\nmad.wide.u32 %q{depth}, %v, 4, %in;\nL{label}:").unwrap();
         self.statements(depth, label);
+        if self.rng.bool() {
+            writeln!(self.text, "ld.global.b32 %r1, [%q{depth}];\nadd.s64 %q{depth}, %q{depth}, 400;")
+                .unwrap();
+        }
         // The bound of a lane, or of all.
         let lane = if self.rng.bool() {
             format!("and.b32 %t, %r0, 3;\nadd.u32 %t, %t, {bound};\n")
@@ -88,7 +132,7 @@ impl Writer {
                     let out = if self.rng.u8(..4) == 0 { "Z".to_owned() } else { format!("X{label}") };
                     writeln!(self.text, "@{not}%p{p} bra {out};").unwrap();
                 }
-                2 | 3 if depth < 6 => {
+                2 if depth < 6 => {
                     let (next, p) = (self.labels, self.rng.u8(..4));
                     self.labels += 1;
                     writeln!(self.text, "@%p{p} bra E{next};").unwrap();
@@ -97,14 +141,104 @@ impl Writer {
                     self.operations();
                     writeln!(self.text, "J{next}:").unwrap();
                 }
+                3..6 => self.memory(depth),
                 _ => self.operations(),
             }
         }
     }
 
+    /// Accesses to memory, and what computes their addresses.
+    fn memory(&mut self, depth: usize) {
+        for _ in 0..self.rng.usize(1..4) {
+            let line = self.access(depth);
+            writeln!(self.text, "{line};").unwrap();
+        }
+    }
+
+    fn access(&mut self, depth: usize) -> String {
+        let rng = &mut self.rng;
+        let (i, element) = (rng.usize(..REGISTERS), rng.usize(..OWN));
+        let (r, f, d) = (format!("%r{i}"), format!("%f{i}"), format!("%d{}", i % 2));
+        let row = 4 * element * THREADS * GRID;
+        let (pair, quad) = (4 * (element & !1), 4 * (element & !3));
+        let counter = format!("%c{}", rng.usize(..=depth));
+        match rng.u8(..22) {
+            // Lanes access two allocations.
+            20 => format!("selp.b64 %w, %n, %in, %p{};\nld.global.b32 {r}, [%w+{}]", i % 4, 4 * element),
+            21 => {
+                format!("selp.b64 %w, %n, %m, %p{};\nadd.u64 %w, %w, -4;\nst.global.b32 [%w+4], {r}", i % 4)
+            }
+            0 => format!("ld.global.b32 {r}, [%m+{row}]"),
+            1 => format!("ld.global.f32 {f}, [%m+{row}]"),
+            2 | 3 => format!("st.global.b32 [%m+{row}], {r}"),
+            4 => format!("st.global.f32 [%m+{row}], {f}"),
+            5 => format!("ld.global.b64 {d}, [%n+{pair}]"),
+            6 => format!("st.global.b64 [%n+{pair}], {d}"),
+            7 => format!("ld.global.v2.b32 {{%r1, %r2}}, [%n+{pair}]"),
+            8 => format!("ld.global.v4.f32 {{%f0, %f1, %f2, %f3}}, [%n+{quad}]"),
+            9 => format!("st.global.v4.b32 [%n+{quad}], {{{r}, %r1, {r}, %r0}}"),
+            10 => format!("st.b32 [%n+{}], {r}", 4 * element),
+            11 => format!("ld.shared.b32 {r}, [%s+{}]", 4 * THREADS * element),
+            12 => format!("st.shared.f32 [%s+{}], {f}", 4 * THREADS * element),
+            // The same element for all threads.
+            13 => format!("ld.global.f32 {f}, [%in+{}]", 4 * rng.usize(..100)),
+            14 => format!("mad.wide.u32 %w, {counter}, 4, %in;\nld.global.nc.b32 {r}, [%w]"),
+            // Any element.
+            15 => format!(
+                "and.b32 %t, {r}, 1023;\nmul.wide.u32 %w, %t, 4;\nadd.s64 %w, %w, %in;\nld.global.b32 {r}, [%w+8]"
+            ),
+            16 => format!("and.b32 %t, {r}, 510;\nmad.wide.u32 %w, %t, 4, %in;\nld.global.b64 {d}, [%w]"),
+            17 => {
+                format!(
+                    "add.s32 %t, %v, {counter};\nmul.wide.s32 %w, %t, 4;\nadd.s64 %w, %w, %in;\nld.b32 {r}, [%w]"
+                )
+            }
+            // Each thread has an element of its own.
+            18 => format!(
+                "and.b32 %t, {r}, {};\nshl.b32 %t, %t, 9;\nadd.u32 %t, %t, %s;\nst.shared.b32 [%t], %r2",
+                OWN - 1
+            ),
+            _ => format!(
+                "and.b32 %t, {r}, {};\nmul.wide.u32 %w, %t, 4;\nadd.s64 %w, %w, %n;\nst.global.b32 [%w], {r}",
+                OWN - 1
+            ),
+        }
+    }
+
+    fn wide_operation(&mut self) -> String {
+        let rng = &mut self.rng;
+        let mut pick = |all: &[&str]| all[rng.usize(..all.len())].to_owned();
+        let (d, a, b) = (
+            pick(&["%d0", "%d1"]),
+            pick(&["%d0", "%d1", "%d2", "7"]),
+            pick(&["%d0", "%d1", "-3", "0x123456789"]),
+        );
+        let (r, p, q) = (pick(&["%r0", "%r1", "%r2"]), pick(&["%p0", "%p1"]), pick(&["%p2", "%p3"]));
+        let (s, ty) = (pick(&["%r3", "%r4", "19", "-2"]), pick(&["s", "u"]));
+        let compare = pick(&["eq", "ne", "lt", "le", "gt", "ge"]);
+        let distance = pick(&["%r3", "3", "40", "70"]);
+        match rng.u8(..16) {
+            0 | 1 => format!("add.{ty}64 {d}, {a}, {b}"),
+            2 => format!("sub.{ty}64 {d}, {a}, {b}"),
+            3 => format!("mul.lo.{ty}64 {d}, {a}, {b}"),
+            4 => format!("mad.lo.{ty}64 {d}, {a}, {b}, {d}"),
+            5 => format!("{}.b64 {d}, {a}, {b}", ["and", "or", "xor"][rng.usize(..3)]),
+            6 => format!("shl.b64 {d}, {a}, {distance}"),
+            7 => format!("shr.{ty}64 {d}, {a}, {distance}"),
+            8 => format!("{}.{ty}64 {d}, {a}, {b}", ["min", "max"][rng.usize(..2)]),
+            9 => format!("{}.s64 {d}, {a}", ["neg", "abs"][rng.usize(..2)]),
+            10 => format!("mul.wide.{ty}32 {d}, {r}, {s}"),
+            11 => format!("mad.wide.{ty}32 {d}, {r}, {s}, {b}"),
+            12 => format!("cvt.{ty}64.{ty}32 {d}, {r}"),
+            13 => format!("cvt.u32.u64 {r}, {a}").replace(", 7", ", %d0"),
+            14 => format!("setp.{compare}.{ty}64 {p}|{q}, {a}, {b}"),
+            _ => format!("selp.b64 {d}, {a}, {b}, {p}"),
+        }
+    }
+
     fn operations(&mut self) {
         for _ in 0..self.rng.usize(1..5) {
-            let line = self.operation();
+            let line = if self.rng.u8(..5) == 0 { self.wide_operation() } else { self.operation() };
             writeln!(self.text, "{line};").unwrap();
         }
     }
@@ -187,22 +321,27 @@ fn inputs(seed: u64) -> Vec<u32> {
         2 => (rng.f32() * 16.0 - 8.0).to_bits(),
         _ => rng.u32(..),
     };
-    (0..3 * THREADS * RESULTS).map(number).collect()
+    (0..GRID * THREADS * RESULTS).map(number).collect()
 }
 
-fn run(module: &Module, input: &[u32], engine: Engine) -> Result<(Vec<u32>, u64), Error> {
+fn run(module: &Module, seed: u64, engine: Engine) -> Result<(Vec<u32>, u64), Error> {
     let device = Device::new();
-    let (input, output) = (device.array(input)?, device.zeros::<u32>(input.len())?);
-    let launch = device.load(module)?.launch("k").grid(3).block(THREADS as u32).engine(engine);
-    let report = launch.arg(&input).arg(&output).run()?;
-    Ok((output.read()?, report.thread_instructions))
+    let input = inputs(seed);
+    let (table, output) = (device.array(&input)?, device.zeros::<u32>(input.len())?);
+    let own = device.zeros::<u32>(2 * OWN * GRID * THREADS)?;
+    let [x, y] = BLOCKS[seed as usize % BLOCKS.len()];
+    let launch = device.load(module)?.launch("k").grid(GRID as u32).block((x, y)).engine(engine);
+    let report = launch.arg(&table).arg(&output).arg(&own).run()?;
+    let results = [output.read()?, own.read()?].concat();
+    Ok((results, report.thread_instructions))
 }
 
 #[test]
 fn random_loops_are_those_of_the_reference_engine() {
     let count = std::env::var("PTXVM_LOOPS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
+    let first = std::env::var("PTXVM_LOOP").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
     let mut native = 0;
-    for seed in 0..count {
+    for seed in first..first + count {
         let text = Writer::kernel(seed);
         let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let loops = module
@@ -211,11 +350,12 @@ fn random_loops_are_those_of_the_reference_engine() {
             .iter()
             .flatten()
             .flat_map(|function| jit::loops(function, |_, _| true));
-        native += usize::from(loops.filter_map(|a_loop| a_loop.compile()).next().is_some());
-        let input = inputs(seed);
-        let expected = run(&module, &input, Engine::Reference).expect("it ends");
+        let loops: Vec<_> = loops.collect();
+        native += usize::from(loops.iter().filter_map(|a_loop| a_loop.compile(|_| None)).next().is_some());
+        let expected = run(&module, seed, Engine::Reference).expect("it ends");
         for engine in [Engine::Native, Engine::Interpreter] {
-            let found = run(&module, &input, engine).expect("it ends");
+            let found = run(&module, seed, engine)
+                .unwrap_or_else(|error| panic!("loop {seed}, {engine:?}: {error}\n{text}"));
             for (index, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
                 let (thread, result) = (index / RESULTS, index % RESULTS);
                 let place = format!("loop {seed}, {engine:?}: thread {thread}, result {result}");

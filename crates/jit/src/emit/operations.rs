@@ -2,28 +2,50 @@
 
 use std::mem::offset_of;
 
-use iced_x86::Register;
-use iced_x86::code_asm::{AsmRegisterK, AsmRegisterZmm, dword_ptr, ecx, edx, k3, k4, k5, k6, k7, rdi};
+use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterZmm, CodeAssembler, dword_ptr, ecx, edx, k7, rdi};
+use iced_x86::{IcedError, Register};
 use ir::Slot;
 use isa::{BoolOp, CmpOp, Rounding};
 
-use super::{Emitter, Refused, Result, SCRATCH};
+use super::access::low;
+use super::{Emitter, Refused, Result, SCRATCH, masked};
 use crate::Frame;
 use crate::operation::{Bits, Float, Operation, Ordering};
 
 impl Emitter<'_> {
     pub(super) fn operation(&mut self, operation: &Operation) -> Result {
+        if self.is_scalar(operation) && !matches!(operation, Operation::Compare { .. }) {
+            return self.scalar(operation);
+        }
         match *operation {
             Operation::Float { op, rounding, dst, src } => {
                 (0..self.parts).try_for_each(|part| self.float(op, rounding, dst, src, part))
             }
-            Operation::Bits { op, dst, src } => {
-                (0..self.parts).try_for_each(|part| self.on_bits(op, dst, src, part))
+            Operation::Bits { op, wide, dst, src } => {
+                (0..self.chunks(dst)).try_for_each(|chunk| self.on_bits(op, wide, dst, src, chunk))
             }
-            Operation::Select { dst, src, pred } => {
-                (0..self.parts).try_for_each(|part| self.select(dst, src, pred, part))
+            Operation::Offset { wide, dst, src, addend } => {
+                (0..self.chunks(dst)).try_for_each(|chunk| self.offset(wide, dst, src, addend, chunk))
             }
-            Operation::Compare { op, ordering, dst, src, with } => self.compare(op, ordering, dst, src, with),
+            Operation::MulWide { signed, dst, src, addend } => {
+                (0..self.chunks(dst)).try_for_each(|chunk| self.mul_wide(signed, dst, src, addend, chunk))
+            }
+            Operation::Widen { signed, dst, src } => (0..self.chunks(dst)).try_for_each(|chunk| {
+                self.widen(signed, src, chunk, SCRATCH)?;
+                self.define((dst, chunk), false, |asm, dst| asm.vmovdqa64(dst, SCRATCH))
+            }),
+            Operation::Narrow { dst, src } => {
+                (0..self.parts).try_for_each(|part| self.narrow(dst, src, part))
+            }
+            Operation::Load { access, ref dst } => self.load(access, dst),
+            Operation::Store { access, ref src } => self.store(access, src),
+            Operation::Select { wide, dst, src, pred } => {
+                (0..self.chunks(dst)).try_for_each(|chunk| self.select(wide, dst, src, pred, chunk))
+            }
+            Operation::Compare { op, wide, ordering, dst, src, with } => {
+                let scalar = self.is_scalar(operation);
+                self.compare(op, (wide, ordering, scalar), dst, src, with)
+            }
             Operation::Logic { op, dst, src: [a, b] } => {
                 self.predicate(a, ecx)?;
                 self.predicate(b, edx)?;
@@ -40,9 +62,70 @@ impl Emitter<'_> {
         }
     }
 
-    fn select(&mut self, dst: Slot, [a, b]: [Slot; 2], pred: Slot, part: usize) -> Result {
-        let (a, b) = (self.bits(a, part)?, self.bits(b, part)?);
-        let mask = match self.block.masks.get(&pred) {
+    fn offset(&mut self, wide: bool, dst: Slot, src: Slot, addend: i64, chunk: usize) -> Result {
+        let a = self.bits(src, chunk)?;
+        let lanes = if wide { addend as u64 } else { u64::from(addend as u32) * 0x1_0000_0001 };
+        let addend = self.constant([lanes; 8]);
+        self.define((dst, chunk), false, |asm, dst| {
+            if wide { asm.vpaddq(dst, a, addend) } else { asm.vpaddd(dst, a, addend) }
+        })
+    }
+
+    /// Extends 8 lanes of a 32-bit slot to 64 bits.
+    fn widen(&mut self, signed: bool, src: Slot, chunk: usize, to: AsmRegisterZmm) -> Result {
+        let whole = self.bits(src, chunk / 2)?;
+        let mut half = low(whole)?;
+        if chunk % 2 == 1 {
+            half = low(to)?;
+            self.asm.vextracti32x8(half, whole, 1)?;
+        }
+        if signed {
+            self.asm.vpmovsxdq(to, half)?;
+        } else {
+            self.asm.vpmovzxdq(to, half)?;
+        }
+        Ok(())
+    }
+
+    fn narrow(&mut self, dst: Slot, src: Slot, part: usize) -> Result {
+        let (first, second) = (self.bits(src, 2 * part)?, self.bits(src, 2 * part + 1)?);
+        let other = self.temporary()?;
+        self.asm.vpmovqd(low(SCRATCH)?, first)?;
+        self.asm.vpmovqd(low(other)?, second)?;
+        self.asm.vinserti32x8(SCRATCH, SCRATCH, low(other)?, 1)?;
+        self.block.free_vectors.push(other);
+        self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
+    }
+
+    fn mul_wide(
+        &mut self,
+        signed: bool,
+        dst: Slot,
+        [a, b]: [Slot; 2],
+        addend: Option<Slot>,
+        chunk: usize,
+    ) -> Result {
+        let addend = addend.map(|slot| self.bits(slot, chunk)).transpose()?;
+        let other = self.temporary()?;
+        self.widen(signed, a, chunk, SCRATCH)?;
+        self.widen(signed, b, chunk, other)?;
+        // The low halves of the elements.
+        if signed {
+            self.asm.vpmuldq(SCRATCH, SCRATCH, other)?;
+        } else {
+            self.asm.vpmuludq(SCRATCH, SCRATCH, other)?;
+        }
+        self.block.free_vectors.push(other);
+        self.define((dst, chunk), false, |asm, dst| match addend {
+            Some(addend) => asm.vpaddq(dst, SCRATCH, addend),
+            None => asm.vmovdqa64(dst, SCRATCH),
+        })
+    }
+
+    fn select(&mut self, wide: bool, dst: Slot, [a, b]: [Slot; 2], pred: Slot, chunk: usize) -> Result {
+        let (a, b) = (self.bits(a, chunk)?, self.bits(b, chunk)?);
+        let (part, offset) = self.place(dst, chunk);
+        let mut mask = match self.block.masks.get(&pred) {
             Some(masks) => masks[part],
             None => {
                 let place = self.predicate_place(pred)?;
@@ -53,9 +136,18 @@ impl Emitter<'_> {
                 k7
             }
         };
+        if offset > 0 {
+            self.asm.kshiftrw(k7, mask, 8)?;
+            mask = k7;
+        }
+        if wide {
+            self.asm.vmovdqa64(SCRATCH, b)?;
+            self.asm.vmovdqa64(masked(SCRATCH, mask), a)?;
+            return self.define((dst, chunk), false, |asm, dst| asm.vmovdqa64(dst, SCRATCH));
+        }
         self.asm.vmovdqa32(SCRATCH, b)?;
         self.asm.vmovdqa32(masked(SCRATCH, mask), a)?;
-        self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
+        self.define((dst, chunk), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
     }
 
     /// `ecx = ecx op edx`.
@@ -130,17 +222,29 @@ impl Emitter<'_> {
         }
     }
 
-    fn on_bits(&mut self, op: Bits, dst: Slot, src: [Slot; 3], part: usize) -> Result {
-        let operation = Operation::Bits { op, dst, src };
+    fn on_bits(&mut self, op: Bits, wide: bool, dst: Slot, src: [Slot; 3], chunk: usize) -> Result {
+        let operation = Operation::Bits { op, wide, dst, src };
         let uses = operation.uses();
-        let mut read =
-            |slot| if op.is_arithmetic() { self.number(slot, part) } else { self.bits(slot, part) };
-        let (a, b) = (read(uses[0])?, read(*uses.get(1).unwrap_or(&uses[0]))?);
+        let is_shift = matches!(op, Bits::Shl | Bits::ShrSigned | Bits::ShrUnsigned);
+        let a = if op.is_arithmetic() { self.number(uses[0], chunk)? } else { self.bits(uses[0], chunk)? };
+        let b = match uses.get(1) {
+            // The distance has 32 bits.
+            Some(&distance) if is_shift && wide => {
+                self.widen(false, distance, chunk, SCRATCH)?;
+                SCRATCH
+            }
+            Some(&slot) => self.bits(slot, chunk)?,
+            None => a,
+        };
         match op {
             Bits::Mad => {
-                let c = self.bits(src[2], part)?;
+                let c = self.bits(src[2], chunk)?;
+                if wide {
+                    self.asm.vpmullq(SCRATCH, a, b)?;
+                    return self.define((dst, chunk), false, |asm, dst| asm.vpaddq(dst, SCRATCH, c));
+                }
                 self.asm.vpmulld(SCRATCH, a, b)?;
-                return self.define((dst, part), false, |asm, dst| asm.vpaddd(dst, SCRATCH, c));
+                return self.define((dst, chunk), false, |asm, dst| asm.vpaddd(dst, SCRATCH, c));
             }
             Bits::Neg => self.asm.vpxord(SCRATCH, SCRATCH, SCRATCH)?,
             Bits::AbsFloat | Bits::NegFloat => {
@@ -150,7 +254,10 @@ impl Emitter<'_> {
             }
             _ => {}
         }
-        self.define((dst, part), op.is_arithmetic(), |asm, dst| match op {
+        if wide {
+            return self.define((dst, chunk), false, |asm, dst| wide_bits(asm, op, dst, a, b));
+        }
+        self.define((dst, chunk), op.is_arithmetic(), |asm, dst| match op {
             Bits::Add => asm.vpaddd(dst, a, b),
             Bits::Sub => asm.vpsubd(dst, a, b),
             Bits::Mul => asm.vpmulld(dst, a, b),
@@ -180,14 +287,25 @@ impl Emitter<'_> {
     fn compare(
         &mut self,
         op: CmpOp,
-        ordering: Ordering,
+        (wide, ordering, scalar): (bool, Ordering, bool),
         dst: [Option<Slot>; 2],
         src: [Slot; 2],
         with: Option<(BoolOp, Slot)>,
     ) -> Result {
         let [p, q] = dst;
+        let alone = p.filter(|_| q.is_none() && with.is_none());
+        if scalar {
+            self.scalar_compare(op, wide, ordering, src)?;
+            return match alone {
+                Some(p) => self.define_predicate(p),
+                None => {
+                    self.asm.mov(scratch_place(0), ecx)?;
+                    self.combined(dst, with)
+                }
+            };
+        }
         // Masks that stay in their registers need no way through another one.
-        let alone = p.filter(|p| q.is_none() && with.is_none() && !self.is_passed(*p));
+        let alone = alone.filter(|p| !self.is_passed(*p));
         let masks = match alone {
             Some(p) => self.masks_of(p)?,
             None => self.block.free_masks.clone(),
@@ -199,9 +317,25 @@ impl Emitter<'_> {
                 self.asm.vcmpps(to, a, b, float_predicate(op))?;
                 continue;
             }
-            let (a, b) = (self.bits(src[0], part)?, self.bits(src[1], part)?);
             let (op, unsigned) = integer_predicate(op).ok_or(Refused)?;
-            if unsigned || ordering == Ordering::Unsigned {
+            let unsigned = unsigned || ordering == Ordering::Unsigned;
+            if wide {
+                // The second half first: its bits go up.
+                for half in [1, 0] {
+                    let chunk = 2 * part + half;
+                    let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
+                    let mask = if half == 1 { to } else { k7 };
+                    if unsigned {
+                        self.asm.vpcmpuq(mask, a, b, op)?;
+                    } else {
+                        self.asm.vpcmpq(mask, a, b, op)?;
+                    }
+                }
+                self.asm.kunpckbw(to, to, k7)?;
+                continue;
+            }
+            let (a, b) = (self.bits(src[0], part)?, self.bits(src[1], part)?);
+            if unsigned {
                 self.asm.vpcmpud(to, a, b, op)?;
             } else {
                 self.asm.vpcmpd(to, a, b, op)?;
@@ -211,25 +345,29 @@ impl Emitter<'_> {
             return Ok(());
         }
         // The registers of the masks are those of the results, and a result may be what both are combined with.
-        let scratch = |index: usize| dword_ptr(rdi + (offset_of!(Frame, scratch) + 4 * index));
         if self.parts == 2 {
             self.asm.kunpckwd(k7, masks[1], masks[0])?;
-            self.asm.kmovd(scratch(0), k7)?;
+            self.asm.kmovd(scratch_place(0), k7)?;
         } else {
-            self.asm.kmovd(scratch(0), masks[0])?;
+            self.asm.kmovd(scratch_place(0), masks[0])?;
         }
+        self.combined(dst, with)
+    }
+
+    /// Defines the results of a comparison, which `Frame::scratch` has, combined with another predicate.
+    fn combined(&mut self, [p, q]: [Option<Slot>; 2], with: Option<(BoolOp, Slot)>) -> Result {
         if let Some((_, c)) = with {
             self.predicate(c, edx)?;
-            self.asm.mov(scratch(1), edx)?;
+            self.asm.mov(scratch_place(1), edx)?;
         }
         for (slot, complement) in [(p, false), (q, true)] {
             let Some(slot) = slot else { continue };
-            self.asm.mov(ecx, scratch(0))?;
+            self.asm.mov(ecx, scratch_place(0))?;
             if complement {
                 self.asm.not(ecx)?;
             }
             if let Some((op, _)) = with {
-                self.asm.mov(edx, scratch(1))?;
+                self.asm.mov(edx, scratch_place(1))?;
                 self.combine(op)?;
             }
             self.define_predicate(slot)?;
@@ -243,14 +381,38 @@ fn is_same(one: AsmRegisterZmm, other: AsmRegisterZmm) -> bool {
     Register::from(one) == Register::from(other)
 }
 
-/// The register, for a merge under a mask.
-fn masked(register: AsmRegisterZmm, mask: AsmRegisterK) -> AsmRegisterZmm {
-    match mask {
-        m if m == k3 => register.k3(),
-        m if m == k4 => register.k4(),
-        m if m == k5 => register.k5(),
-        m if m == k6 => register.k6(),
-        _ => register.k7(),
+fn scratch_place(index: usize) -> AsmMemoryOperand {
+    dword_ptr(rdi + (offset_of!(Frame, scratch) + 4 * index))
+}
+
+/// An operation on values of 64 bits.
+fn wide_bits(
+    asm: &mut CodeAssembler,
+    op: Bits,
+    dst: AsmRegisterZmm,
+    a: AsmRegisterZmm,
+    b: AsmRegisterZmm,
+) -> std::result::Result<(), IcedError> {
+    match op {
+        Bits::Add => asm.vpaddq(dst, a, b),
+        Bits::Sub => asm.vpsubq(dst, a, b),
+        Bits::Mul => asm.vpmullq(dst, a, b),
+        Bits::MinSigned => asm.vpminsq(dst, a, b),
+        Bits::MinUnsigned => asm.vpminuq(dst, a, b),
+        Bits::MaxSigned => asm.vpmaxsq(dst, a, b),
+        Bits::MaxUnsigned => asm.vpmaxuq(dst, a, b),
+        Bits::And => asm.vpandq(dst, a, b),
+        Bits::Or => asm.vporq(dst, a, b),
+        Bits::Xor => asm.vpxorq(dst, a, b),
+        Bits::Not => asm.vpternlogq(dst, a, a, 0x55),
+        Bits::Shl => asm.vpsllvq(dst, a, b),
+        Bits::ShrSigned => asm.vpsravq(dst, a, b),
+        Bits::ShrUnsigned => asm.vpsrlvq(dst, a, b),
+        Bits::Neg => asm.vpsubq(dst, SCRATCH, a),
+        Bits::AbsSigned => asm.vpabsq(dst, a),
+        Bits::Copy => asm.vmovdqa64(dst, a),
+        // `on_bits` has the first. There are no others of 64 bits.
+        Bits::Mad | Bits::AbsFloat | Bits::NegFloat | Bits::FromSigned | Bits::FromUnsigned => Ok(()),
     }
 }
 

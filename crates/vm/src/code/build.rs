@@ -41,8 +41,8 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath) -> Code {
         })
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
-    let chains = counts.chains.get();
-    Code { functions, callable, signatures, lanes, accesses, pure_operations, chains }
+    let (chains, native_accesses) = (counts.chains.get(), counts.native_accesses.get());
+    Code { functions, callable, signatures, lanes, accesses, pure_operations, chains, native_accesses }
 }
 
 /// [`ir::OpKind::SelectPair`] of one lane. The values are two pairs, and the predicates of the halves.
@@ -69,6 +69,7 @@ pub(super) struct Counts {
     accesses: Cell<usize>,
     pure_operations: Cell<usize>,
     chains: Cell<usize>,
+    pub(super) native_accesses: Cell<usize>,
     signatures: RefCell<Signatures>,
 }
 
@@ -90,7 +91,7 @@ pub(super) struct Builder<'a> {
     context: Context<'a>,
     pub(super) slots: Vec<SlotRef>,
     bytes: u64,
-    counts: &'a Counts,
+    pub(super) counts: &'a Counts,
 }
 
 impl<'a> Builder<'a> {
@@ -244,7 +245,7 @@ impl<'a> Builder<'a> {
         Resolve { builder: self, cached }
     }
 
-    fn op(&self, op: &ir::Op) -> Op {
+    pub(super) fn op(&self, op: &ir::Op) -> Op {
         let guard = op.guard.map(|guard| guard.map(|slot| self.slot(slot)));
         Op { guard, kind: self.kind(&op.kind), span: op.span }
     }

@@ -37,7 +37,7 @@ pub(crate) use matrix::{
     Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,
     ScaleData, Strided,
 };
-pub(crate) use native::NativeLoop;
+pub(crate) use native::{Compiled, NativeLoop};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
@@ -280,6 +280,8 @@ pub(crate) struct Code {
     pub pure_operations: usize,
     /// The largest number of chains in a basic block.
     pub chains: usize,
+    /// Number of accesses in loops that may run as native code.
+    pub native_accesses: usize,
 }
 
 /// Bytes of a slot's array.

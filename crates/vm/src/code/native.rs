@@ -3,9 +3,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jit::Value;
+use ir::Slot;
+use jit::{Form, Held};
 use machine::NativeCode;
 
+use super::Op;
 use super::build::Builder;
 use super::linear::Linear;
 use crate::registers::SlotRef;
@@ -13,21 +15,44 @@ use crate::registers::SlotRef;
 /// How many iterations of a loop gangs interpret before it is compiled. Compiling takes about as long as interpreting
 /// these.
 const HOT: u32 = 64;
+/// A loop is interpreted from then on if lanes have left its native code more often than this, and more often than once in
+/// `GROUPS_PER_LEAVE` calls.
+const MANY_LEAVES: u32 = 64;
+const GROUPS_PER_LEAVE: u32 = 8;
 
 /// A loop that may run as native code.
 pub(crate) struct NativeLoop {
     pub plan: jit::Loop,
-    /// The slots of `plan.words` and of `plan.predicates`. The second part: the loop writes it.
-    pub words: Vec<(SlotRef, bool)>,
+    /// The slots of `plan.predicates`. The second part: the loop writes it.
     pub predicates: Vec<(SlotRef, bool)>,
+    /// The operations of each basic block, not fused, for lanes that leave before one of them.
+    pub operations: Vec<Vec<Op>>,
+    /// Index of its first access among those of all loops.
+    pub first_access: usize,
+    /// The function's slots.
+    slots: Vec<SlotRef>,
     visits: AtomicU32,
-    code: OnceLock<Option<jit::Native>>,
+    calls: AtomicU32,
+    leaves: AtomicU32,
+    /// For the forms that slots have at the start of the loop when it is compiled, and for any.
+    versions: [OnceLock<Option<Compiled>>; 2],
+}
+
+/// Machine code for a loop.
+pub(crate) struct Compiled {
+    pub native: jit::Native,
+    /// The slots of its words, and whether the loop writes them.
+    pub words: Vec<(SlotRef, bool)>,
+    /// The slots of its evens.
+    pub evens: Vec<SlotRef>,
+    /// The slots of its points.
+    pub points: Vec<Vec<(SlotRef, Held)>>,
 }
 
 impl NativeLoop {
-    /// The machine code for a gang at the start of the loop, if it is time for it.
+    /// The machine code for a gang at the start of the loop, if it is time for it. `form`: how a slot steps now.
     #[inline]
-    pub fn code(&self, when: NativeCode) -> Option<&jit::Native> {
+    pub fn code(&self, when: NativeCode, form: impl Fn(SlotRef) -> Option<Form>) -> Option<&Compiled> {
         match when {
             NativeCode::Always => {}
             NativeCode::Hot => {
@@ -35,10 +60,42 @@ impl NativeLoop {
                     self.visits.fetch_add(1, Ordering::Relaxed);
                     return None;
                 }
+                let leaves = self.leaves.load(Ordering::Relaxed);
+                if leaves > MANY_LEAVES && leaves > self.calls.load(Ordering::Relaxed) / GROUPS_PER_LEAVE {
+                    return None;
+                }
             }
             _ => return None,
         }
-        self.code.get_or_init(|| self.plan.compile()).as_ref()
+        let [special, general] = &self.versions;
+        let special = special.get_or_init(|| self.compile(|slot| form(self.slots[slot.index()])));
+        let fits = |code: &&Compiled| {
+            let evens = code.native.evens().iter().zip(&code.evens);
+            evens.filter(|(even, _)| even.enters).all(|(even, &slot)| form(slot) == Some(even.form))
+        };
+        match special.as_ref().filter(fits) {
+            Some(code) => Some(code),
+            None => general.get_or_init(|| self.compile(|_| None)).as_ref(),
+        }
+    }
+
+    fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Compiled> {
+        let native = self.plan.compile(form)?;
+        let slot = |slot: Slot| self.slots[slot.index()];
+        let held =
+            |point: &jit::Point| point.values.iter().map(|&(value, held)| (slot(value), held)).collect();
+        Some(Compiled {
+            words: native.words().iter().map(|value| (slot(value.slot), value.defined)).collect(),
+            evens: native.evens().iter().map(|even| slot(even.slot)).collect(),
+            points: native.points().iter().map(held).collect(),
+            native,
+        })
+    }
+
+    /// Notes calls of the code, and whether lanes left it before an operation.
+    pub fn note(&self, calls: u32, left: bool) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+        self.leaves.fetch_add(left.into(), Ordering::Relaxed);
     }
 }
 
@@ -47,15 +104,31 @@ impl Builder<'_> {
     pub(super) fn native_loops(&self) -> Vec<(u32, Box<NativeLoop>)> {
         let steps =
             |form: &_, picks: &_| !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..));
-        let loops = jit::loops(self.function, steps).into_iter();
-        let slots =
-            |values: &[Value]| values.iter().map(|value| (self.slot(value.slot), value.defined)).collect();
-        loops
-            .map(|plan| {
-                let (words, predicates) = (slots(&plan.words), slots(&plan.predicates));
-                let (visits, code) = (AtomicU32::new(0), OnceLock::new());
-                (plan.blocks.start, Box::new(NativeLoop { plan, words, predicates, visits, code }))
-            })
-            .collect()
+        let of_block = |block: &ir::Block| {
+            let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
+            ops.iter().map(|op| self.op(op)).collect()
+        };
+        let native = |plan: jit::Loop| {
+            let blocks = &self.function.blocks[plan.blocks.start as usize..plan.blocks.end as usize];
+            let first_access = self.counts.native_accesses.get();
+            self.counts.native_accesses.set(first_access + plan.accesses.len());
+            let native = NativeLoop {
+                predicates: plan
+                    .predicates
+                    .iter()
+                    .map(|value| (self.slot(value.slot), value.defined))
+                    .collect(),
+                operations: blocks.iter().map(of_block).collect(),
+                first_access,
+                slots: self.slots.clone(),
+                visits: AtomicU32::new(0),
+                calls: AtomicU32::new(0),
+                leaves: AtomicU32::new(0),
+                versions: [OnceLock::new(), OnceLock::new()],
+                plan,
+            };
+            (native.plan.blocks.start, Box::new(native))
+        };
+        jit::loops(self.function, steps).into_iter().map(native).collect()
     }
 }

@@ -14,6 +14,7 @@ use machine::memory::HEAP_BASE;
 
 use super::addresses::{Even, Region};
 use super::chain::Chain;
+use super::native::KnownRegion;
 use super::{Active, Gang};
 use crate::code::{Address, Base, Code, Load, Pure, Store};
 use crate::registers::{Groups, SlotRef, is_memory, lane_width, without_pattern};
@@ -177,6 +178,8 @@ pub(super) struct Caches {
     pub pure: Vec<PureCache>,
     /// The sums in progress, by the number of their chain in the code.
     pub chains: Vec<Chain>,
+    /// The memory that each access of native code has used.
+    pub regions: Vec<Option<KnownRegion>>,
 }
 
 impl Caches {
@@ -185,6 +188,7 @@ impl Caches {
             access: (0..code.accesses).map(|_| AccessCache::NONE).collect(),
             pure: (0..code.pure_operations).map(|_| PureCache::NONE).collect(),
             chains: (0..code.chains).map(|_| Chain::default()).collect(),
+            regions: vec![None; code.native_accesses],
         }
     }
 }

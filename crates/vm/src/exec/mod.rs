@@ -74,6 +74,7 @@ use crate::shared::Shared;
 use active::Active;
 use frame::Frames;
 use inline_cache::Caches;
+use native::Ran;
 pub(crate) use observe::{Observer, Recorder};
 pub(crate) use path::Wait;
 use path::{Path, Scheduler};
@@ -272,24 +273,28 @@ impl<'l> Gang<'l> {
         // `path.mask` may differ from `active.mask`.
         let mut changed = true;
         loop {
-            let block = &function.blocks[path.block as usize];
+            let mut block = &function.blocks[path.block as usize];
             if *budget & self.steps.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
             }
+            let mut ops = &block.ops[..];
             if let Some(native) = &block.native
                 && !O::WATCHES
-                && let Some(code) = native.code(self.launch.native_code)
+                && self.runs_native(native)
+                && let Some(code) =
+                    native.code(self.launch.native_code, |slot| self.native_form(window, slot))
             {
                 changed = true;
                 *budget -= 1;
-                if !self.run_native(path, native, code, window) {
-                    *budget = 0;
-                    return Ok(!self.scheduler.paths.is_empty());
+                match self.run_native(path, native, code, window, shared) {
+                    Ran::Left(rest) => (block, ops) = (&function.blocks[path.block as usize], rest),
+                    Ran::OutOfFuel => {
+                        *budget = 0;
+                        return Ok(!self.scheduler.paths.is_empty());
+                    }
+                    Ran::Through if self.should_stop(path, path.block) => return Ok(false),
+                    Ran::Through => continue,
                 }
-                if !self.scheduler.paths.is_empty() && self.should_stop(path, path.block) {
-                    return Ok(false);
-                }
-                continue;
             }
             if block.warp {
                 changed = true;
@@ -320,7 +325,7 @@ impl<'l> Gang<'l> {
             active.alone = self.scheduler.needed.is_empty();
             active.expect(block.ops.len());
             observer.enter(index, path.block, active.mask);
-            for (index, op) in block.ops.iter().enumerate() {
+            for (index, op) in ops.iter().enumerate() {
                 observer.before(self, shared, block, index, &active)?;
                 match op.guard {
                     None => self.execute(op, &active, shared).inspect_err(|_| observer.fault())?,

@@ -1,48 +1,129 @@
 //! Loops that run as native code.
 //!
-//! The code takes 16 lanes at a time from the start of the loop to its exits. So a path becomes a path at each exit that
-//! has lanes, as if its branches had been interpreted. Other lanes of a group keep their values.
+//! The code takes one or two groups of 16 lanes at a time from the start of the loop to its exits. So a path becomes a path
+//! at each exit that has lanes, as if its branches had been interpreted. Other lanes of a group keep their values.
+//!
+//! An access to memory is checked against the region that it has used last. If lanes are outside, the code asks for
+//! another region (`find_region`). If no single one holds all their accesses, the lanes leave before the operation. Then
+//! the interpreter goes on with them from there, and lanes that have not been in the loop yet wait at its start.
 //!
 //! The code takes a limited number of backward branches. Then lanes that are left in the loop become paths there, and
-//! the gang gives others their time slice.
+//! the gang gives others their time slice. Every group gets its share, because it may wait for another one.
 //!
 //! Narrowest test: `ptxvm/tests/native.rs`.
 
 use ir::BlockId;
-use jit::Frame;
+use jit::{Form, Frame, Held};
 use machine::mask::{GROUP_LANES, Mask};
+use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
+use super::request::Request;
 use super::{Gang, Path};
-use crate::code::NativeLoop;
-use crate::registers::Window;
+use crate::affine::{Affine, LaneRows};
+use crate::code::{Compiled, NativeLoop, Op};
+use crate::registers::{SlotRef, Window};
+use crate::shared::Shared;
 
 /// The most backward branches of all groups together until the gang looks whether the launch has been cancelled, and lets
 /// other gangs run.
 const FUEL: i64 = 1 << 20;
-/// Bytes of a group of words.
-const GROUP_BYTES: usize = 4 * GROUP_LANES;
+
+/// How native code ended.
+pub(super) enum Ran<'c> {
+    /// All lanes have left the loop.
+    Through,
+    /// Lanes may be left in it.
+    OutOfFuel,
+    /// The lanes of the path left before the first of these operations of their basic block.
+    Left(&'c [Op]),
+}
+
+/// Memory that an access has used.
+#[derive(Clone, Copy)]
+pub(super) struct KnownRegion {
+    region: jit::Region,
+    /// Bytes from the copy of one CTA to that of the next.
+    stride: usize,
+}
+
+/// What `find_region` needs.
+struct Context<'r, 'g> {
+    gang: &'r Gang<'g>,
+    shared: &'r Shared,
+    native: &'r NativeLoop,
+    code: &'r Compiled,
+    regions: &'r mut [Option<KnownRegion>],
+    /// The CTA of the lanes.
+    block: usize,
+}
+
+impl KnownRegion {
+    fn of_block(self, block: usize) -> jit::Region {
+        jit::Region { host: self.region.host.wrapping_add(block * self.stride), ..self.region }
+    }
+}
+
+/// How the values step in each pair of groups, the first of which has an even number. `None`: not in all of them alike.
+fn form(affine: Affine, rows: LaneRows) -> Option<Form> {
+    let (step, pitch) = (affine.step as i64, affine.pitch as i64);
+    let linear = Some(Form { step, span: step.wrapping_mul(GROUP_LANES as i64) });
+    match rows.width() {
+        _ if affine.is_uniform() => Some(Form::UNIFORM),
+        _ if affine.is_linear(affine.step, rows) => linear,
+        _ if !rows.has_whole_groups() => None,
+        width if width.is_multiple_of(2 * GROUP_LANES) => linear,
+        GROUP_LANES if rows.blocks() == 1 || rows.in_block().is_multiple_of(2) => {
+            Some(Form { step, span: pitch })
+        }
+        _ => None,
+    }
+}
 
 impl Gang<'_> {
-    /// Takes a path that is at the start of a loop through the loop. Returns false if lanes may be left in it.
-    pub(super) fn run_native(
+    /// How the values of a slot step, as native code must know it.
+    pub(super) fn native_form(&self, window: Window, slot: SlotRef) -> Option<Form> {
+        let affine = self.registers.affine_if_known(window, slot)?;
+        let affine = match slot.width {
+            ir::Width::W32 => affine.map(|part| part as i32 as u64),
+            _ => *affine,
+        };
+        form(affine, self.registers.rows())
+    }
+
+    /// Whether the loop's accesses can be made by native code: the groups of a call belong to one CTA.
+    pub(super) fn runs_native(&self, native: &NativeLoop) -> bool {
+        let rows = self.registers.rows();
+        native.plan.accesses.is_empty()
+            || rows.blocks() == 1
+            || rows.block_lanes().is_multiple_of(2 * GROUP_LANES)
+    }
+
+    /// Takes a path that is at the start of a loop through the loop.
+    pub(super) fn run_native<'c>(
         &mut self,
         path: &mut Path,
-        native: &NativeLoop,
-        code: &jit::Native,
+        native: &'c NativeLoop,
+        code: &Compiled,
         window: Window,
-    ) -> bool {
+        shared: &Shared,
+    ) -> Ran<'c> {
         self.registers.expand();
-        let words: SmallVec<[(*mut u8, usize); 16]> = native
+        let words: SmallVec<[(*mut u8, usize); 16]> = code
             .words
             .iter()
             .map(|&(slot, defined)| {
                 if defined {
-                    return (self.registers.update(window, slot), GROUP_BYTES);
+                    return (self.registers.update(window, slot), usize::from(slot.group_bytes));
                 }
                 let source = self.registers.source(window, slot);
                 (source.array.cast_mut(), source.step)
             })
+            .collect();
+        let evens: SmallVec<[Affine; 8]> = code
+            .evens
+            .iter()
+            .map(|&slot| self.registers.affine(window, slot).unwrap_or(Affine::uniform(0)))
             .collect();
         let predicates: SmallVec<[Mask; 4]> =
             native.predicates.iter().map(|&(slot, _)| self.registers.predicate(window, slot)).collect();
@@ -51,13 +132,24 @@ impl Gang<'_> {
         let (mut ran, mut results) = (Mask::EMPTY, predicates.clone());
         results.fill(Mask::EMPTY);
         let (first, end) = path.mask.group_span();
-        let places = native.plan.blocks.len() + native.plan.exits.len();
+        let blocks = native.plan.blocks.len();
+        let places = blocks + native.plan.exits.len();
         let mut arrived: SmallVec<[Mask; 4]> = SmallVec::from_elem(Mask::EMPTY, places);
-        let mut frame = Frame::new(FUEL);
-        for group in (first..end).step_by(code.parts()) {
+        let parts = code.native.parts();
+        let first = first / parts * parts;
+        let share = match native.plan.accesses.len() {
+            0 => FUEL,
+            _ => FUEL / (end - first).div_ceil(parts).max(1) as i64,
+        };
+        let (mut left, mut calls, mut out_of_fuel) = (None, 0, false);
+        let mut frame = Frame::new(share);
+        let accesses = native.first_access..native.first_access + native.plan.accesses.len();
+        let mut regions = std::mem::take(&mut self.caches.regions);
+        let rows = self.registers.rows();
+        for group in (first..end).step_by(parts) {
             // Behind the last group stands the last group once more, without lanes.
             let next = (group + 1).min(end - 1);
-            let two = next > group && code.parts() == 2;
+            let two = next > group && parts == 2;
             let both = |mask: &Mask| {
                 u32::from(mask.group(group)) | if two { u32::from(mask.group(next)) << 16 } else { 0 }
             };
@@ -71,23 +163,41 @@ impl Gang<'_> {
             if lanes == 0 {
                 continue;
             }
-            if frame.fuel < 0 {
+            if left.is_some() || native.plan.accesses.is_empty() && frame.fuel < 0 {
                 add_both(&mut arrived[0], lanes);
                 continue;
             }
             for (places, &(array, step)) in frame.words.iter_mut().zip(&words) {
                 *places = [group, next].map(|group| array.wrapping_add(group * step));
             }
+            for (place, (affine, slot)) in frame.bases.iter_mut().zip(evens.iter().zip(&code.evens)) {
+                *place = slot.width.truncate(affine.at(group * GROUP_LANES, rows));
+            }
             for (place, predicate) in frame.predicates.iter_mut().zip(&predicates) {
                 *place = both(predicate);
+            }
+            let block = rows.block_of(group * GROUP_LANES);
+            for (place, known) in frame.regions.iter_mut().zip(&regions[accesses.clone()]) {
+                *place = known.map_or(jit::Region::NONE, |known| known.of_block(block));
             }
             add_both(&mut ran, lanes);
             frame.lanes = lanes;
             frame.pending[..places].fill(0);
             frame.pending[0] = lanes;
-            // SAFETY: the code is that of the loop, and was made for a host with AVX-512. The words are arrays of elements
-            // of 4 bytes with room for both groups; those that the loop writes are the gang's own.
-            unsafe { code.run(&mut frame) }
+            frame.left = 0;
+            if !native.plan.accesses.is_empty() {
+                frame.fuel = share;
+            }
+            calls += 1;
+            let known = &mut regions[accesses.clone()];
+            let mut context = Context { gang: self, shared, native, code, regions: known, block };
+            frame.context = (&raw mut context).cast();
+            frame.find_region = find_region;
+            // SAFETY: the code was made for a host with AVX-512. The words are arrays with room for the elements of both
+            // groups; those that the loop writes are the gang's own. Regions are memory of the launch that holds the access,
+            // and lives as long as the gang.
+            unsafe { code.native.run(&mut frame) }
+            out_of_fuel |= frame.fuel < 0;
             for (&place, predicate) in frame.predicates.iter().zip(&mut results) {
                 add_both(predicate, place);
             }
@@ -96,7 +206,23 @@ impl Gang<'_> {
                     add_both(arrived, lanes);
                 }
             }
+            let inside = frame.pending[..blocks].iter().fold(frame.left, |all, lanes| all | lanes);
+            let of_group = |lanes: u32| {
+                let mut mask = Mask::EMPTY;
+                add_both(&mut mask, lanes);
+                mask
+            };
+            if inside != 0 {
+                self.keep_evens(code, &frame, &evens, group, of_group(inside), window);
+            }
+            if frame.left != 0 {
+                let lanes = of_group(frame.left);
+                self.keep_spilled(code, &frame, group, lanes, window);
+                left = Some((lanes, &code.native.points()[frame.point as usize]));
+            }
         }
+        self.caches.regions = regions;
+        native.note(calls, left.is_some());
         for (&(slot, defined), &value) in native.predicates.iter().zip(&results) {
             if defined {
                 self.registers.set_predicate(window, slot, value, ran);
@@ -110,6 +236,14 @@ impl Gang<'_> {
             .zip(arrived)
             .filter(|(_, lanes)| !lanes.is_empty())
             .collect();
+        if let Some((_, point)) = left {
+            for (block, lanes) in places {
+                self.split(path, lanes, block.0);
+            }
+            self.scheduler.needed_changed = true;
+            path.block = native.plan.blocks.start + point.block as u32;
+            return Ran::Left(&native.operations[point.block][point.operation..]);
+        }
         // The lowest basic block runs first.
         places.sort_by_key(|(block, _)| *block);
         if let [(first, _), others @ ..] = &places[..] {
@@ -119,6 +253,110 @@ impl Gang<'_> {
             }
             path.block = first.0;
         }
-        frame.fuel >= 0
+        if out_of_fuel { Ran::OutOfFuel } else { Ran::Through }
+    }
+
+    /// Writes the values that step evenly, for lanes that are still in the loop.
+    fn keep_evens(
+        &mut self,
+        code: &Compiled,
+        frame: &Frame,
+        entered: &[Affine],
+        group: usize,
+        lanes: Mask,
+        window: Window,
+    ) {
+        let evens = code.native.evens().iter().zip(&code.evens).zip(entered).zip(&frame.bases);
+        for (((even, &slot), entered), &base) in evens.filter(|(((even, _), _), _)| even.defined) {
+            let first = group * GROUP_LANES;
+            let old = slot.width.truncate(entered.at(first, self.registers.rows()));
+            // The slot keeps its form.
+            if even.enters && old == base {
+                continue;
+            }
+            for lane in lanes {
+                let offset = even.form.offset((lane - first) / GROUP_LANES, lane % GROUP_LANES);
+                self.registers.set(window, slot, lane, base.wrapping_add_signed(offset));
+            }
+        }
+    }
+
+    /// Writes the values that the basic block has computed for the operations that the lanes have not executed yet.
+    fn keep_spilled(&mut self, code: &Compiled, frame: &Frame, group: usize, lanes: Mask, window: Window) {
+        let first = group * GROUP_LANES;
+        for &(slot, held) in &code.points[frame.point as usize] {
+            match held {
+                Held::Vectors(index) => {
+                    let bytes = frame.spilled[index..].as_flattened();
+                    let width = slot.width.bytes();
+                    for lane in lanes {
+                        let mut value = [0; 8];
+                        value[..width].copy_from_slice(&bytes[(lane - first) * width..][..width]);
+                        self.registers.set(window, slot, lane, u64::from_le_bytes(value));
+                    }
+                }
+                Held::Mask(index) => {
+                    let [a, b, c, d, ..] = frame.spilled[index];
+                    let bits = u32::from_le_bytes([a, b, c, d]);
+                    let mut value = Mask::EMPTY;
+                    value.set_group(group, bits as u16);
+                    if bits >> 16 != 0 {
+                        value.set_group(group + 1, (bits >> 16) as u16);
+                    }
+                    self.registers.set_predicate(window, slot, value, lanes);
+                }
+            }
+        }
+    }
+}
+
+/// Finds the region that holds an access of all lanes that ask.
+extern "sysv64" fn find_region(frame: *mut Frame, access: usize) -> bool {
+    // SAFETY: `run_native` calls the code with a frame and a context that live until it returns, and uses neither
+    // meanwhile.
+    let (frame, context) = unsafe {
+        let frame = &mut *frame;
+        let context = &mut *frame.context.cast::<Context>();
+        (frame, context)
+    };
+    let Some(region) = context.find(frame, access) else { return false };
+    context.regions[access] = Some(region);
+    frame.regions[access] = region.of_block(context.block);
+    true
+}
+
+impl Context<'_, '_> {
+    fn find(&self, frame: &Frame, access: usize) -> Option<KnownRegion> {
+        let jit::Access { space, bytes, write, offset, narrow, span } = self.native.plan.accesses[access];
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        let form = self.code.native.addresses(access);
+        for lane in (0..u32::BITS as usize).filter(|lane| frame.asking >> lane & 1 != 0) {
+            let address = match form {
+                Some(form) => {
+                    let offset = form.offset(lane / GROUP_LANES, lane % GROUP_LANES);
+                    frame.addresses[0].wrapping_add_signed(offset)
+                }
+                None if narrow => frame.addresses[lane / 2] >> (lane % 2 * 32),
+                None => frame.addresses[lane],
+            };
+            let address = address.wrapping_add_signed(offset);
+            let address = if narrow { address & u64::from(u32::MAX) } else { address };
+            if !address.is_multiple_of(bytes) {
+                return None;
+            }
+            (least, greatest) = (least.min(address), greatest.max(address));
+        }
+        let request = Request { space, bytes, write, span };
+        let region = self.gang.region(self.shared, &request, least, greatest)?;
+        // As for inline caches: memory that may be gone the next time is looked up each time.
+        if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(bytes) {
+            return None;
+        }
+        let room = (region.end - region.base + 1).checked_sub(bytes)?;
+        // Offsets of narrow addresses are signed.
+        let room = if narrow { room.min(i32::MAX as u64) } else { room };
+        let stride = region.stride;
+        let region = jit::Region { start: region.base, room, host: region.storage };
+        (greatest - region.start < room).then_some(KnownRegion { region, stride })
     }
 }

@@ -1,0 +1,216 @@
+//! Code behind a loop: where lanes leave before an operation, and where an access asks for another region.
+
+use std::mem::offset_of;
+
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegisterK, AsmRegisterZmm, CodeLabel, al, ax, dword_ptr, eax, ecx, edx, esi, k1, k2,
+    k3, k4, k5, k6, k7, ptr, qword_ptr, r8, r9, r10, r11, rax, rbp, rcx, rdi, rdx, rsi, rsp,
+};
+use ir::Slot;
+
+use super::{Emitter, NAN, Refused, Result, SCRATCH, VECTORS};
+use crate::SPILLED;
+use crate::forms::Form;
+use crate::native::{Frame, Held, Point};
+use crate::operation::Access;
+
+/// Code behind the loop.
+pub(super) struct Stub {
+    /// Its first instruction.
+    pub label: CodeLabel,
+    pub kind: Kind,
+}
+
+pub(super) enum Kind {
+    /// The lanes at the basic block leave before an operation: the index of the point, and the values to store.
+    Leave { point: usize, cost: u32, vectors: Vec<(AsmRegisterZmm, bool)>, masks: Vec<Vec<AsmRegisterK>> },
+    /// Not all lanes of evenly stepping addresses are in the region. `rcx` is the distance of the first one from its start. If
+    /// the lanes at the basic block are, they go on at `fits`, otherwise at `ask`.
+    Exact { access: Access, form: Form, fits: CodeLabel, ask: CodeLabel },
+    /// Asks for a region, and goes back to `again`, or to `leave` if there is none. `addresses`: unless they step evenly.
+    Ask { access: Access, addresses: Vec<AsmRegisterZmm>, again: CodeLabel, leave: CodeLabel },
+}
+
+fn place(offset: usize) -> AsmMemoryOperand {
+    ptr(rdi + offset)
+}
+
+impl Emitter<'_> {
+    /// The label of code by which the lanes leave before the current operation.
+    pub(super) fn leave(&mut self) -> Result<CodeLabel> {
+        let mut held: Vec<(Slot, Held)> = Vec::new();
+        let (mut vectors, mut masks) = (Vec::new(), Vec::new());
+        // What is a word is there in any case, and numbers for all lanes are in the frame.
+        let is_local = |slot: &Slot| !self.words.contains_key(&(*slot, 0)) && !self.forms.contains_key(slot);
+        for (&(slot, chunk), &value) in self.block.vectors.iter().filter(|((slot, _), _)| is_local(slot)) {
+            if chunk == 0 {
+                held.push((slot, Held::Vectors(vectors.len())));
+            }
+            vectors.push(value);
+        }
+        for (&slot, registers) in &self.block.masks {
+            held.push((slot, Held::Mask(vectors.len() + masks.len())));
+            masks.push(registers.clone());
+        }
+        if vectors.len() + masks.len() > SPILLED {
+            return Err(Refused);
+        }
+        let label = self.asm.create_label();
+        let (block, operation) = (self.block.index, self.block.at);
+        let (point, cost) = (self.layout.points.len(), self.source.bodies[block].cost);
+        self.layout.points.push(Point { block, operation, values: held });
+        self.stubs.push(Stub { label, kind: Kind::Leave { point, cost, vectors, masks } });
+        Ok(label)
+    }
+
+    /// The code behind the loop. `done`: the end of the function.
+    pub(super) fn behind(&mut self, done: CodeLabel) -> Result {
+        let mut ask = self.asm.create_label();
+        let asks = self.stubs.iter().any(|stub| matches!(stub.kind, Kind::Ask { .. }));
+        for mut stub in std::mem::take(&mut self.stubs) {
+            self.asm.set_label(&mut stub.label)?;
+            match stub.kind {
+                Kind::Leave { point, cost, vectors, masks } => {
+                    self.leave_at(point, cost, &vectors, &masks)?;
+                    self.asm.jmp(done)?;
+                }
+                Kind::Exact { access, form, fits, ask } => {
+                    self.exact(access, form, ask)?;
+                    self.asm.jmp(fits)?;
+                }
+                Kind::Ask { access, addresses, again, leave } => {
+                    if addresses.is_empty() {
+                        self.base(rdx, access.base)?;
+                        self.asm.mov(place(offset_of!(Frame, addresses)), rdx)?;
+                    }
+                    for (index, register) in addresses.into_iter().enumerate() {
+                        self.asm.vmovdqu64(place(offset_of!(Frame, addresses) + 64 * index), register)?;
+                    }
+                    self.asm.mov(ecx, access.index as u32)?;
+                    self.asm.call(ask)?;
+                    self.asm.jnz(again)?;
+                    self.asm.jmp(leave)?;
+                }
+            }
+        }
+        if asks {
+            self.asm.set_label(&mut ask)?;
+            self.find_region()?;
+        }
+        for (mut label, lanes) in std::mem::take(&mut self.constants) {
+            self.asm.set_label(&mut label)?;
+            self.asm.dq(&lanes)?;
+        }
+        Ok(())
+    }
+
+    fn leave_at(
+        &mut self,
+        point: usize,
+        cost: u32,
+        vectors: &[(AsmRegisterZmm, bool)],
+        masks: &[Vec<AsmRegisterK>],
+    ) -> Result {
+        let spilled = |index: usize| place(offset_of!(Frame, spilled) + 64 * index);
+        for (index, &(register, raw)) in vectors.iter().enumerate() {
+            if raw {
+                self.asm.vcmpunordps(k7, register, register)?;
+                self.asm.vmovdqa32(SCRATCH, register)?;
+                self.asm.vmovdqa32(SCRATCH.k7(), NAN)?;
+            }
+            self.asm.vmovdqu64(spilled(index), if raw { SCRATCH } else { register })?;
+        }
+        for (index, registers) in masks.iter().enumerate() {
+            self.joined(registers, ecx)?;
+            self.asm.mov(spilled(vectors.len() + index), ecx)?;
+        }
+        self.asm.mov(dword_ptr(rdi + offset_of!(Frame, left)), eax)?;
+        self.asm.mov(dword_ptr(rdi + offset_of!(Frame, point)), point as i32)?;
+        // The interpreter counts the basic block.
+        self.asm.popcnt(ecx, eax)?;
+        self.asm.imul_3(rcx, rcx, i32::try_from(cost).map_err(|_| Refused)?)?;
+        self.asm.sub(r11, rcx)?;
+        Ok(())
+    }
+
+    /// Checks the first and the last address of the lanes at the basic block. Keeps `rcx`.
+    fn exact(&mut self, access: Access, form: Form, ask: CodeLabel) -> Result {
+        let room = self.region(access, offset_of!(crate::Region, room));
+        for part in 0..self.parts {
+            let mut next = self.asm.create_label();
+            let lanes = |emitter: &mut Self| -> Result {
+                if part == 0 {
+                    emitter.asm.movzx(edx, ax)?;
+                } else {
+                    emitter.asm.mov(edx, eax)?;
+                    emitter.asm.shr(edx, 16)?;
+                }
+                Ok(())
+            };
+            lanes(self)?;
+            self.asm.test(edx, edx)?;
+            self.asm.jz(next)?;
+            for last in [false, true] {
+                lanes(self)?;
+                if last {
+                    self.asm.bsr(edx, edx)?;
+                } else {
+                    self.asm.bsf(edx, edx)?;
+                }
+                let step = i32::try_from(form.step).map_err(|_| Refused)?;
+                self.asm.imul_3(rdx, rdx, step)?;
+                self.asm.lea(rdx, ptr(rdx + rcx + form.offset(part, 0) as i32))?;
+                self.asm.cmp(rdx, room)?;
+                self.asm.jae(ask)?;
+            }
+            self.asm.set_label(&mut next)?;
+            // A label stands before an instruction.
+            self.asm.nop()?;
+        }
+        Ok(())
+    }
+
+    /// Calls `Frame::find_region` for access `ecx` and the lanes `eax`. Keeps all registers but `rcx` and `rdx`. Not zero: a
+    /// region has been found.
+    fn find_region(&mut self) -> Result {
+        let vectors = || VECTORS.into_iter().chain([SCRATCH, NAN]).enumerate();
+        let saved = |index: usize| place(offset_of!(Frame, saved) + 64 * index);
+        let mask = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_masks) + 8 * index));
+        let word = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_words) + 8 * index));
+        let (masks, words) = ([k1, k2, k3, k4, k5, k6], [rax, rsi, r8, r9, r10, r11]);
+        self.asm.mov(dword_ptr(rdi + offset_of!(Frame, asking)), eax)?;
+        for (index, register) in vectors() {
+            self.asm.vmovdqu64(saved(index), register)?;
+        }
+        for (index, register) in masks.into_iter().enumerate() {
+            self.asm.kmovq(mask(index), register)?;
+        }
+        for (index, register) in words.into_iter().enumerate() {
+            self.asm.mov(word(index), register)?;
+        }
+        self.asm.vzeroupper()?;
+        self.asm.push(rbp)?;
+        self.asm.push(rdi)?;
+        self.asm.mov(rbp, rsp)?;
+        // The calling convention wants it.
+        self.asm.and(rsp, -16)?;
+        self.asm.mov(esi, ecx)?;
+        self.asm.call(qword_ptr(rdi + offset_of!(Frame, find_region)))?;
+        self.asm.mov(rsp, rbp)?;
+        self.asm.pop(rdi)?;
+        self.asm.pop(rbp)?;
+        self.asm.movzx(edx, al)?;
+        for (index, register) in vectors() {
+            self.asm.vmovdqu64(register, saved(index))?;
+        }
+        for (index, register) in masks.into_iter().enumerate() {
+            self.asm.kmovq(register, mask(index))?;
+        }
+        for (index, register) in words.into_iter().enumerate() {
+            self.asm.mov(register, word(index))?;
+        }
+        self.asm.test(edx, edx)?;
+        self.asm.ret()?;
+        Ok(())
+    }
+}
