@@ -9,14 +9,15 @@
 //! - `zmm0` and up: the words of the loop, then values of one basic block; `zmm30`: scratch; `zmm31`: the NaN of PTX
 //! - `k3` to `k6`: predicates of one basic block; `k7`: scratch. Other predicates are in the frame.
 //! - Values that step evenly are in the frame, one number for all lanes (`scalar`).
+//! - What has no register is in memory: a word in the register file, another value in the frame (`registers`).
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterZmm, CodeAssembler, CodeLabel,
-    dword_ptr, eax, ebp, ebx, ecx, edx, esi, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, r8, r8d, r9, r9d,
-    r10, r11, r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi, zmm0, zmm1, zmm2, zmm3,
-    zmm4, zmm5, zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19,
-    zmm20, zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29, zmm30, zmm31,
+    dword_ptr, eax, ebp, ebx, ecx, esi, k1, k2, k3, k4, k5, k6, k7, qword_ptr, r8, r8d, r9, r9d, r10, r11,
+    r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi, zmm0, zmm1, zmm2, zmm3, zmm4, zmm5,
+    zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19, zmm20,
+    zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29, zmm30, zmm31,
 };
 use ir::Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use std::mem::offset_of;
 mod access;
 mod leave;
 mod operations;
+mod registers;
 mod scalar;
 
 use crate::forms::{Form, forms};
@@ -91,16 +93,22 @@ impl From<IcedError> for Refused {
 
 type Result<T = ()> = std::result::Result<T, Refused>;
 
-/// The vectors that words take at most if they can also be made of a number for all lanes: basic blocks need the others.
-const SHARED_VECTORS: usize = 22;
+/// The vectors that words take at most: basic blocks need the others.
+const WORD_VECTORS: usize = 22;
 
 /// Machine code that takes `parts` groups through the loop: a function of type `extern "sysv64" fn(*mut Frame)`. `form`: how
-/// a slot steps at the start of the loop.
-pub(crate) fn emit(source: &Loop, parts: usize, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
+/// a slot steps at the start of the loop. `spills`: values may be in memory, if the host has too few registers.
+pub(crate) fn emit(
+    source: &Loop,
+    parts: usize,
+    spills: bool,
+    form: impl Fn(Slot) -> Option<Form>,
+) -> Option<Native> {
     let mut emitter = Emitter {
         asm: CodeAssembler::new(64).ok()?,
         source,
         parts,
+        spills,
         forms: forms(source, form),
         layout: Layout::default(),
         words: BTreeMap::new(),
@@ -118,6 +126,8 @@ struct Emitter<'l> {
     asm: CodeAssembler,
     source: &'l Loop,
     parts: usize,
+    /// Values may be in memory.
+    spills: bool,
     forms: BTreeMap<Slot, Form>,
     layout: Layout,
     /// By slot and chunk.
@@ -139,14 +149,16 @@ struct Block {
     last: BTreeMap<Slot, usize>,
     /// By slot and chunk: the register, and whether its NaNs are still the host's.
     vectors: BTreeMap<(Slot, usize), (AsmRegisterZmm, bool)>,
+    /// By slot and chunk: the index in `Frame::locals`, and whether its NaNs are still the host's.
+    stored: BTreeMap<(Slot, usize), (usize, bool)>,
     /// A register for each part.
     masks: BTreeMap<Slot, Vec<AsmRegisterK>>,
+    /// The index in `Frame::local_predicates`.
+    stored_masks: BTreeMap<Slot, usize>,
     free_vectors: Vec<AsmRegisterZmm>,
     free_masks: Vec<AsmRegisterK>,
-}
-
-fn word_place(index: usize, part: usize) -> AsmMemoryOperand {
-    qword_ptr(rdi + (offset_of!(Frame, words) + 8 * (2 * index + part)))
+    /// The registers that the current operation uses.
+    pinned: Vec<AsmRegisterZmm>,
 }
 
 fn pending_place(place: usize) -> AsmMemoryOperand {
@@ -169,20 +181,30 @@ impl Emitter<'_> {
             }
         }
         let defined: BTreeSet<Slot> = operations(&self.source.bodies).flat_map(Operation::defs).collect();
+        // What is read most is in registers.
+        let mut reads: BTreeMap<Slot, u32> = BTreeMap::new();
+        for body in &self.source.bodies {
+            for slot in body.operations.iter().flat_map(|op| [op.uses(), op.defs()].concat()) {
+                *reads.entry(slot).or_default() += body.weight;
+            }
+        }
+        let is_even = |value: &Value| self.forms.contains_key(&value.slot);
+        let in_vectors = |value: &&Value| !is_even(value) || !value.defined && vector.contains(&value.slot);
+        let mut words: Vec<Value> = self.source.words.iter().filter(in_vectors).copied().collect();
+        words.sort_by_key(|value| (is_even(value), std::cmp::Reverse(reads.get(&value.slot).copied())));
         let mut free = VECTORS.into_iter();
-        let (even, others): (Vec<&Value>, Vec<&Value>) =
-            self.source.words.iter().partition(|value| self.forms.contains_key(&value.slot));
-        let even = even.into_iter().filter(|value| !value.defined && vector.contains(&value.slot));
-        for value in others.into_iter().chain(even) {
+        for value in words {
             let chunks = self.chunks(value.slot);
-            let is_even = self.forms.contains_key(&value.slot);
-            if is_even && self.words.len() + chunks > SHARED_VECTORS {
+            let fits = self.words.len() + chunks <= WORD_VECTORS;
+            if !fits && self.forms.contains_key(&value.slot) {
                 continue;
             }
-            for chunk in 0..chunks {
-                self.words.insert((value.slot, chunk), free.next().ok_or(Refused)?);
+            if fits {
+                self.words.extend((0..chunks).map(|chunk| (value.slot, chunk)).zip(&mut free));
+            } else if !self.spills {
+                return Err(Refused);
             }
-            self.layout.words.push(*value);
+            self.layout.words.push(value);
         }
         for (&slot, &form) in &self.forms {
             let is_read = scalar.contains(&slot)
@@ -215,12 +237,9 @@ impl Emitter<'_> {
         for &register in &kept {
             self.asm.push(register)?;
         }
-        for (index, value) in self.layout.words.iter().enumerate() {
-            for chunk in 0..self.chunks(value.slot) {
-                let (part, offset) = self.place(value.slot, chunk);
-                self.asm.mov(rcx, word_place(index, part))?;
-                self.asm.vmovdqu32(self.words[&(value.slot, chunk)], ptr(rcx + offset))?;
-            }
+        for ((slot, chunk), register) in self.words.clone() {
+            let place = self.word_place(slot, chunk)?;
+            self.asm.vmovdqu32(register, place)?;
         }
         self.asm.mov(ecx, NAN_BITS)?;
         self.asm.vpbroadcastd(NAN, ecx)?;
@@ -246,18 +265,10 @@ impl Emitter<'_> {
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
         self.asm.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
         self.asm.kshiftrd(k2, k1, 16)?;
-        let words = self.layout.words.clone().into_iter().enumerate().filter(|(_, value)| value.defined);
-        for (index, value) in words {
-            for chunk in 0..self.chunks(value.slot) {
-                let (part, offset) = self.place(value.slot, chunk);
-                let mask = self.lanes_of(value.slot, chunk)?;
-                self.asm.mov(rcx, word_place(index, part))?;
-                let (to, word) = (ptr(rcx + offset), self.words[&(value.slot, chunk)]);
-                if self.is_wide(value.slot) {
-                    self.asm.vmovdqu64(masked_place(to, mask), word)?;
-                } else {
-                    self.asm.vmovdqu32(masked_place(to, mask), word)?;
-                }
+        for ((slot, chunk), word) in self.words.clone() {
+            if self.layout.words.iter().any(|value| value.slot == slot && value.defined) {
+                let (mask, place) = (self.lanes_of(slot, chunk)?, self.word_place(slot, chunk)?);
+                self.store_vector(slot, masked_place(place, mask), word)?;
             }
         }
         self.asm.vzeroupper()?;
@@ -311,7 +322,7 @@ impl Emitter<'_> {
                 self.asm.mov(pending_place(index), 0)?;
             }
         }
-        let masks = |slot| body.needed.contains(&slot) && self.words.contains_key(&(slot, 0));
+        let masks = |slot| body.needed.contains(&slot) && self.is_word(slot);
         let accesses = body.operations.iter().any(|operation| operation.access().is_some());
         if accesses || body.operations.iter().flat_map(Operation::defs).any(masks) {
             self.asm.kmovd(k1, eax)?;
@@ -334,6 +345,7 @@ impl Emitter<'_> {
         }
         for (at, operation) in body.operations.iter().enumerate() {
             self.block.at = at;
+            self.block.pinned.clear();
             self.operation(operation)?;
             self.release(at);
         }
@@ -395,181 +407,5 @@ impl Emitter<'_> {
         // A label stands before an instruction.
         self.asm.nop()?;
         Ok(())
-    }
-
-    /// Frees the registers of values that no operation behind `at` reads.
-    fn release(&mut self, at: usize) {
-        let Block { last, vectors, masks, free_vectors, free_masks, .. } = &mut self.block;
-        let is_over = |slot: &Slot| last.get(slot).is_none_or(|&last| last <= at);
-        vectors.retain(|(slot, _), (register, _)| {
-            let over = is_over(slot);
-            if over {
-                free_vectors.push(*register);
-            }
-            !over
-        });
-        masks.retain(|slot, registers| {
-            let over = is_over(slot);
-            if over {
-                free_masks.append(registers);
-            }
-            !over
-        });
-    }
-
-    /// The register of a value whose NaNs may be the host's.
-    fn number(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
-        let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
-        match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {
-            Some(register) => Ok(register),
-            None => self.spread(slot, chunk),
-        }
-    }
-
-    /// The register of a value with the NaNs of PTX.
-    fn bits(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
-        let register = self.number(slot, chunk)?;
-        if let Some((_, raw @ true)) = self.block.vectors.get_mut(&(slot, chunk)) {
-            *raw = false;
-            self.canonicalize(register)?;
-        }
-        Ok(register)
-    }
-
-    fn canonicalize(&mut self, register: AsmRegisterZmm) -> Result {
-        self.asm.vcmpunordps(k7, register, register)?;
-        self.asm.vmovdqa32(register.k7(), NAN)?;
-        Ok(())
-    }
-
-    /// A register until the end of the operation. The caller gives it back to `free_vectors`.
-    fn temporary(&mut self) -> Result<AsmRegisterZmm> {
-        self.block.free_vectors.pop().ok_or(Refused)
-    }
-
-    /// Other lanes need the values of the slot while lanes are in the current basic block.
-    fn is_needed(&self, slot: Slot) -> bool {
-        self.source.bodies[self.block.index].needed.contains(&slot)
-    }
-
-    /// Defines a chunk: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the host's. The
-    /// register may be masked, so it is written last, and once.
-    fn define(
-        &mut self,
-        (slot, chunk): (Slot, usize),
-        raw: bool,
-        write: impl FnOnce(&mut CodeAssembler, AsmRegisterZmm) -> std::result::Result<(), IcedError>,
-    ) -> Result {
-        let Some(&word) = self.words.get(&(slot, chunk)) else {
-            let register = match self.block.vectors.get(&(slot, chunk)) {
-                Some((register, _)) => *register,
-                None => self.temporary()?,
-            };
-            write(&mut self.asm, register)?;
-            self.block.vectors.insert((slot, chunk), (register, raw));
-            return Ok(());
-        };
-        let visible = self.layout.words.iter().any(|value| value.slot == slot && value.visible);
-        let needed = self.is_needed(slot);
-        // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
-        let copy = match self.block.vectors.get(&(slot, chunk)) {
-            Some((register, _)) => Some(*register),
-            None if needed => self.block.free_vectors.pop(),
-            None => None,
-        };
-        if let Some(copy) = copy {
-            self.block.vectors.insert((slot, chunk), (copy, false));
-        }
-        if copy.is_none() && !(raw && visible) {
-            let target = self.target(word, slot, chunk, needed)?;
-            return Ok(write(&mut self.asm, target)?);
-        }
-        let first = copy.unwrap_or(SCRATCH);
-        write(&mut self.asm, first)?;
-        if raw && visible {
-            self.canonicalize(first)?;
-        }
-        let target = self.target(word, slot, chunk, needed)?;
-        if self.is_wide(slot) {
-            self.asm.vmovdqa64(target, first)?;
-        } else {
-            self.asm.vmovdqa32(target, first)?;
-        }
-        Ok(())
-    }
-
-    /// The register of a word, for a write of the lanes at the basic block. Changes `k7`.
-    fn target(
-        &mut self,
-        word: AsmRegisterZmm,
-        slot: Slot,
-        chunk: usize,
-        needed: bool,
-    ) -> Result<AsmRegisterZmm> {
-        Ok(if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word })
-    }
-
-    /// Loads a predicate.
-    fn predicate(&mut self, slot: Slot, to: AsmRegister32) -> Result {
-        match self.block.masks.get(&slot).map(Vec::as_slice) {
-            Some(masks) => {
-                let masks = masks.to_vec();
-                self.joined(&masks, to)?;
-            }
-            None => self.asm.mov(to, self.predicate_place(slot)?)?,
-        }
-        Ok(())
-    }
-
-    /// Loads the masks of all parts.
-    fn joined(&mut self, masks: &[AsmRegisterK], to: AsmRegister32) -> Result {
-        if let &[low, high] = masks {
-            self.asm.kunpckwd(k7, high, low)?;
-            self.asm.kmovd(to, k7)?;
-        } else {
-            self.asm.kmovw(to, *masks.first().ok_or(Refused)?)?;
-        }
-        Ok(())
-    }
-
-    fn predicate_place(&self, slot: Slot) -> Result<AsmMemoryOperand> {
-        let index = self.source.predicates.iter().position(|value| value.slot == slot).ok_or(Refused)?;
-        Ok(dword_ptr(rdi + (offset_of!(Frame, predicates) + 4 * index)))
-    }
-
-    /// Defines a predicate by `ecx`. Changes `edx`.
-    fn define_predicate(&mut self, slot: Slot) -> Result {
-        if self.is_passed(slot) {
-            // The lanes that are not here keep theirs.
-            let place = self.predicate_place(slot)?;
-            self.asm.mov(edx, place)?;
-            self.asm.xor(ecx, edx)?;
-            self.asm.and(ecx, eax)?;
-            self.asm.xor(edx, ecx)?;
-            self.asm.mov(place, edx)?;
-            return Ok(());
-        }
-        let masks = self.masks_of(slot)?;
-        self.asm.kmovd(masks[0], ecx)?;
-        if let [low, high] = masks[..] {
-            self.asm.kshiftrd(high, low, 16)?;
-        }
-        Ok(())
-    }
-
-    /// The predicate passes between basic blocks.
-    fn is_passed(&self, slot: Slot) -> bool {
-        self.source.predicates.iter().any(|value| value.slot == slot)
-    }
-
-    /// The registers of a predicate that the basic block defines for itself.
-    fn masks_of(&mut self, slot: Slot) -> Result<Vec<AsmRegisterK>> {
-        if let Some(masks) = self.block.masks.get(&slot) {
-            return Ok(masks.clone());
-        }
-        let start = self.block.free_masks.len().checked_sub(self.parts).ok_or(Refused)?;
-        let masks = self.block.free_masks.split_off(start);
-        self.block.masks.insert(slot, masks.clone());
-        Ok(masks)
     }
 }

@@ -41,23 +41,27 @@ pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops};
 pub use native::{Even, Frame, Held, Native, Point, Region, SPILLED};
 
-/// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it, in registers of the host.
-pub const MOST_WORDS: usize = 30;
+/// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.
+pub const MOST_WORDS: usize = 256;
 /// The most slots whose values step evenly.
-pub const MOST_EVENS: usize = 64;
+pub const MOST_EVENS: usize = 128;
 /// The most accesses to memory in a loop.
 pub const MOST_ACCESSES: usize = 64;
 /// The most predicates that pass from block to block.
-pub const MOST_PREDICATES: usize = 16;
+pub const MOST_PREDICATES: usize = 32;
 /// The most basic blocks of a loop, together with its exits.
-pub const MOST_BLOCKS: usize = 32;
+pub const MOST_BLOCKS: usize = 64;
 
 impl Loop {
     /// Machine code for the loop, and for launches where the slots that `form` names step evenly at the start of the loop.
     /// `None` on other hosts, if the loop needs too many registers, and if the system gives no memory for code.
     pub fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
         #[cfg(all(target_arch = "x86_64", unix))]
-        return [2, 1].into_iter().find_map(|parts| emit::emit(self, parts, &form));
+        {
+            // Two groups hide each other's latencies, but not those of values that have no register.
+            let two = emit::emit(self, 2, false, &form);
+            return two.or_else(|| emit::emit(self, 1, true, &form));
+        }
         #[cfg(not(all(target_arch = "x86_64", unix)))]
         return None;
     }

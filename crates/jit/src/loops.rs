@@ -71,6 +71,8 @@ pub(crate) struct Body {
     pub end: End,
     /// Instructions that a lane executes here.
     pub cost: u32,
+    /// How often lanes are here, roughly.
+    pub weight: u32,
 }
 
 /// How a basic block of a loop ends. Places are indices of [`Frame::pending`](crate::Frame::pending).
@@ -149,10 +151,18 @@ impl Loop {
                 needed: BTreeSet::new(),
                 end,
                 cost: u32::try_from(block.instructions.len()).ok()?,
+                weight: 0,
             });
         }
         if blocks.len() + exits.len() > MOST_BLOCKS || accesses.len() > MOST_ACCESSES {
             return None;
+        }
+
+        for index in 0..bodies.len() {
+            let backs = bodies.iter().enumerate().skip(index);
+            let around =
+                backs.filter(|(from, body)| body.end.places().iter().any(|to| to <= from && *to <= index));
+            bodies[index].weight = 8u32.saturating_pow(around.count() as u32);
         }
 
         let live_at = |id: &BlockId| function.blocks[id.index()].live_in.iter().copied();

@@ -7,7 +7,7 @@ use crate::loops::Value;
 use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_WORDS};
 
 /// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
-pub const SPILLED: usize = 30;
+pub const SPILLED: usize = 64;
 
 /// Memory that an access may touch.
 #[repr(C)]
@@ -63,6 +63,9 @@ pub struct Frame {
     pub addresses: [u64; 32],
     /// Values of the lanes that have left, as the [`Point`] says.
     pub spilled: [[u8; 64]; SPILLED],
+    /// Values of one basic block that have no register of the host: words and predicates.
+    pub(crate) locals: [[u8; 64]; SPILLED],
+    pub(crate) local_predicates: [u32; MOST_PREDICATES],
     /// The host's registers while a region is found.
     pub(crate) saved: [[u8; 64]; 32],
     pub(crate) saved_masks: [u64; 8],
@@ -92,6 +95,8 @@ impl Frame {
             point: 0,
             addresses: [0; 32],
             spilled: [[0; 64]; SPILLED],
+            locals: [[0; 64]; SPILLED],
+            local_predicates: [0; MOST_PREDICATES],
             saved: [[0; 64]; 32],
             saved_masks: [0; 8],
             saved_words: [0; 8],

@@ -116,6 +116,13 @@ pub(crate) enum Operation {
         dst: Slot,
         src: Slot,
     },
+    /// f32 as an integer of 32 bits. Numbers that are too large become the nearest one, and a NaN becomes 0.
+    ToInteger {
+        signed: bool,
+        rounding: Rounding,
+        dst: Slot,
+        src: Slot,
+    },
     Load {
         access: Access,
         dst: Vec<Option<Slot>>,
@@ -168,6 +175,7 @@ impl Operation {
             Operation::Logic { src, .. } => src.to_vec(),
             Operation::Pass { src, .. }
             | Operation::Offset { src, .. }
+            | Operation::ToInteger { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Narrow { src, .. } => vec![*src],
             Operation::Load { access, .. } => vec![access.base],
@@ -184,6 +192,7 @@ impl Operation {
             Operation::Float { dst, .. }
             | Operation::Bits { dst, .. }
             | Operation::Offset { dst, .. }
+            | Operation::ToInteger { dst, .. }
             | Operation::MulWide { dst, .. }
             | Operation::Widen { dst, .. }
             | Operation::Narrow { dst, .. }
@@ -198,7 +207,10 @@ impl Operation {
         match self {
             Operation::Bits { op, .. } => !op.is_arithmetic(),
             Operation::Compare { ordering, .. } => *ordering != Ordering::Float,
-            Operation::Float { .. } | Operation::Logic { .. } | Operation::Pass { .. } => false,
+            Operation::Float { .. }
+            | Operation::ToInteger { .. }
+            | Operation::Logic { .. }
+            | Operation::Pass { .. } => false,
             Operation::Offset { .. }
             | Operation::MulWide { .. }
             | Operation::Widen { .. }
@@ -292,6 +304,13 @@ fn access(
     })
 }
 
+impl Float {
+    /// Native code has it for a single number, too.
+    pub fn is_scalar(self) -> bool {
+        !matches!(self, Float::Min | Float::Max)
+    }
+}
+
 impl Bits {
     /// All NaNs are one to the operation, and its own are the host's.
     pub fn is_arithmetic(self) -> bool {
@@ -377,10 +396,10 @@ fn pure(
                 let op = match function {
                     "float::abs" => Bits::AbsFloat,
                     "float::neg" => Bits::NegFloat,
-                    "convert::cvt" if picks.ty(1) == Type::S32 && rounds_to_nearest(picks) => {
+                    "convert::int_to_float" if picks.ty(1) == Type::S32 && rounds_to_nearest(picks) => {
                         Bits::FromSigned
                     }
-                    "convert::cvt" if picks.ty(1) == Type::U32 && rounds_to_nearest(picks) => {
+                    "convert::int_to_float" if picks.ty(1) == Type::U32 && rounds_to_nearest(picks) => {
                         Bits::FromUnsigned
                     }
                     _ => return None,
@@ -392,6 +411,19 @@ fn pure(
         // `add.f32.f16` has a second type.
         let plain = picks.types().len() == 1 && rounding != Rounding::NearestAway;
         return plain.then_some(Operation::Float { op, rounding, dst, src: all });
+    }
+    if function == "convert::int_to_int" && !picks.has(Mod::Sat) {
+        let signed = picks.ty(1).is_signed();
+        return match (picks.ty(1).bits(), ty.bits()) {
+            (32, 64) => Some(Operation::Widen { signed, dst, src: src[0] }),
+            (64, 32) => Some(Operation::Narrow { dst, src: src[0] }),
+            (32, 32) | (64, 64) => Some(Operation::Bits { op: Bits::Copy, wide, dst, src: all }),
+            _ => None,
+        };
+    }
+    if function == "convert::float_to_int" && picks.ty(1) == Type::F32 && !wide {
+        let rounding = picks.rounding()?;
+        return Some(Operation::ToInteger { signed: ty.is_signed(), rounding, dst, src: src[0] });
     }
     if picks.types().len() != 1 || ty.is_float() {
         return None;

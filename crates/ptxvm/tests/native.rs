@@ -12,7 +12,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use ptxvm::{Device, Engine, Error, Module};
 
-const REGISTERS: usize = 5;
+/// The most registers of a kind that live through loops.
+const REGISTERS: usize = 12;
 /// Block sizes. The first ones have rows, of which several fit into a gang, and others do not.
 const BLOCKS: [[u32; 2]; 7] = [[96, 1], [128, 1], [16, 8], [32, 4], [16, 6], [100, 1], [64, 1]];
 /// The most threads of a block.
@@ -28,18 +29,21 @@ struct Writer {
     rng: Rng,
     text: String,
     labels: usize,
+    /// Registers of a kind that live through loops: few, or more than a host has.
+    registers: usize,
 }
 
 impl Writer {
     fn kernel(seed: u64) -> String {
-        let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0 };
+        let registers = if seed % 3 == 1 { REGISTERS } else { 5 };
+        let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0, registers };
         let results = 4 * RESULTS;
         // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory.
         write!(
             writer.text,
             ".version 9.0\n.target sm_90\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
-             .reg .b32 %r<5>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<5>, %u; .reg .pred %p<4>, %l<9>;\n\
+             .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>;\n\
              .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in; .shared .b32 sh[{}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
              mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
@@ -52,9 +56,9 @@ impl Writer {
             4 * OWN * THREADS * GRID,
         )
         .unwrap();
-        for i in 0..REGISTERS {
+        for i in 0..registers {
             let text =
-                format!("ld.global.b32 %r{i}, [%a+{}];\nld.global.f32 %f{i}, [%a+{}];\n", 4 * i, 4 * i + 20);
+                format!("ld.global.b32 %r{i}, [%a+{}];\nld.global.f32 %f{i}, [%a+{}];\n", 4 * i, 4 * i + 48);
             writer.text.push_str(&text);
         }
         for i in 0..4 {
@@ -63,7 +67,7 @@ impl Writer {
         }
         writer.text.push_str("mul.wide.s32 %d0, %r0, %r1;\nmov.b64 %d1, {%r2, %r3};\n");
         for i in 0..OWN {
-            writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % REGISTERS).unwrap();
+            writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % registers).unwrap();
         }
         writer.a_loop(0);
         // A second way out of all loops.
@@ -72,6 +76,9 @@ impl Writer {
         for (place, register) in
             (0..2 * REGISTERS).map(|i| (4 * i, format!("%{}{}", ["r", "f"][i / REGISTERS], i % REGISTERS)))
         {
+            if place / 4 % REGISTERS >= registers {
+                continue;
+            }
             if writer.rng.u8(..3) == 0 {
                 writeln!(writer.text, "st.global.b32 [%b+{place}], {register};").unwrap();
             }
@@ -96,7 +103,7 @@ impl Writer {
             let text = format!("ld.shared.b32 %r0, [%s+{}];\nxor.b32 %t, %t, %r0;\n", 4 * THREADS * i);
             writer.text.push_str(&text);
         }
-        writer.text.push_str("st.global.u32 [%b+40], %t;\nret;\n}\n");
+        writer.text.push_str("st.global.u32 [%b+96], %t;\nret;\n}\n");
         writer.text
     }
 
@@ -157,7 +164,7 @@ impl Writer {
 
     fn access(&mut self, depth: usize) -> String {
         let rng = &mut self.rng;
-        let (i, element) = (rng.usize(..REGISTERS), rng.usize(..OWN));
+        let (i, element) = (rng.usize(..self.registers), rng.usize(..OWN));
         let (r, f, d) = (format!("%r{i}"), format!("%f{i}"), format!("%d{}", i % 2));
         let row = 4 * element * THREADS * GRID;
         let (pair, quad) = (4 * (element & !1), 4 * (element & !3));
@@ -244,8 +251,16 @@ impl Writer {
     }
 
     fn operation(&mut self) -> String {
-        let rng = &mut self.rng;
-        let mut pick = |all: &[&str]| all[rng.usize(..all.len())].to_owned();
+        let (rng, registers) = (&mut self.rng, self.registers);
+        // Some of the first registers become others.
+        let moved = if registers > 5 { rng.usize(..registers) } else { 0 };
+        let mut pick = |all: &[&str]| {
+            let name = all[rng.usize(..all.len())];
+            match name {
+                "%f1" | "%f3" | "%r2" | "%r4" if moved > 0 => format!("{}{moved}", &name[..2]),
+                name => name.to_owned(),
+            }
+        };
         let numbers =
             ["%f0", "%f1", "%f2", "%f3", "%f4", "%u", "0f3f800000", "0f7fc00001", "0f80000000", "0f00000001"];
         let words = ["%r0", "%r1", "%r2", "%r3", "%r4", "%t", "7", "-1", "0x80000000"];
@@ -276,7 +291,8 @@ impl Writer {
             }
             12 => format!("abs.f32 {d}, {a}"),
             13 => format!("neg.f32 {d}, {a}"),
-            14 => format!("cvt.rn.f32.{ty} {d}, {wd}"),
+            14 if rng.bool() => format!("cvt.rn.f32.{ty} {d}, {wd}"),
+            14 => format!("cvt.{}i.{ty}.f32 {wd}, {a}", ["rn", "rz", "rm", "rp"][rng.usize(..4)]),
             15 => format!("mov.b32 {d}, {wd}"),
             16 => format!("mov.b32 {wd}, {d}"),
             17 => format!("add.{ty} {wd}, {wa}, {wb}"),

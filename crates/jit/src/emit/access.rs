@@ -60,6 +60,16 @@ impl Emitter<'_> {
         let places = self.check(access)?;
         for (element, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
+            if self.forms.contains_key(&slot) {
+                let place = ptr(rcx + element as i32 * access.bytes as i32);
+                if self.is_wide(slot) {
+                    self.asm.mov(rdx, place)?;
+                } else {
+                    self.asm.mov(edx, place)?;
+                }
+                self.set_base(rdx, slot)?;
+                continue;
+            }
             for chunk in 0..self.chunks(slot) {
                 self.load_chunk(access, &places, element, slot, chunk)?;
             }

@@ -1,5 +1,6 @@
 //! Code behind a loop: where lanes leave before an operation, and where an access asks for another region.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{
@@ -8,6 +9,7 @@ use iced_x86::code_asm::{
 };
 use ir::Slot;
 
+use super::registers::local_place;
 use super::{Emitter, NAN, Refused, Result, SCRATCH, VECTORS};
 use crate::SPILLED;
 use crate::forms::Form;
@@ -23,12 +25,25 @@ pub(super) struct Stub {
 
 pub(super) enum Kind {
     /// The lanes at the basic block leave before an operation: the index of the point, and the values to store.
-    Leave { point: usize, cost: u32, vectors: Vec<(AsmRegisterZmm, bool)>, masks: Vec<Vec<AsmRegisterK>> },
+    Leave { point: usize, cost: u32, vectors: Vec<(Vector, bool)>, masks: Vec<Predicate> },
     /// Not all lanes of evenly stepping addresses are in the region. `rcx` is the distance of the first one from its start. If
     /// the lanes at the basic block are, they go on at `fits`, otherwise at `ask`.
     Exact { access: Access, form: Form, fits: CodeLabel, ask: CodeLabel },
     /// Asks for a region, and goes back to `again`, or to `leave` if there is none. `addresses`: unless they step evenly.
     Ask { access: Access, addresses: Vec<AsmRegisterZmm>, again: CodeLabel, leave: CodeLabel },
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy)]
+pub(super) enum Vector {
+    Register(AsmRegisterZmm),
+    Memory(AsmMemoryOperand),
+}
+
+/// Where a predicate is.
+pub(super) enum Predicate {
+    Registers(Vec<AsmRegisterK>),
+    Memory(AsmMemoryOperand),
 }
 
 fn place(offset: usize) -> AsmMemoryOperand {
@@ -41,8 +56,13 @@ impl Emitter<'_> {
         let mut held: Vec<(Slot, Held)> = Vec::new();
         let (mut vectors, mut masks) = (Vec::new(), Vec::new());
         // What is a word is there in any case, and numbers for all lanes are in the frame.
-        let is_local = |slot: &Slot| !self.words.contains_key(&(*slot, 0)) && !self.forms.contains_key(slot);
-        for (&(slot, chunk), &value) in self.block.vectors.iter().filter(|((slot, _), _)| is_local(slot)) {
+        let is_local = |slot: Slot| !self.is_word(slot) && !self.forms.contains_key(&slot);
+        let stored = self.block.stored.iter();
+        let stored = stored.map(|(&key, &(index, raw))| (key, (Vector::Memory(local_place(index)), raw)));
+        let mut values: BTreeMap<(Slot, usize), (Vector, bool)> = stored.collect();
+        let registers = self.block.vectors.iter().filter(|((slot, _), _)| is_local(*slot));
+        values.extend(registers.map(|(&key, &(register, raw))| (key, (Vector::Register(register), raw))));
+        for ((slot, chunk), value) in values {
             if chunk == 0 {
                 held.push((slot, Held::Vectors(vectors.len())));
             }
@@ -50,7 +70,11 @@ impl Emitter<'_> {
         }
         for (&slot, registers) in &self.block.masks {
             held.push((slot, Held::Mask(vectors.len() + masks.len())));
-            masks.push(registers.clone());
+            masks.push(Predicate::Registers(registers.clone()));
+        }
+        for &slot in self.block.stored_masks.keys() {
+            held.push((slot, Held::Mask(vectors.len() + masks.len())));
+            masks.push(Predicate::Memory(self.predicate_place(slot)?));
         }
         if vectors.len() + masks.len() > SPILLED {
             return Err(Refused);
@@ -108,20 +132,26 @@ impl Emitter<'_> {
         &mut self,
         point: usize,
         cost: u32,
-        vectors: &[(AsmRegisterZmm, bool)],
-        masks: &[Vec<AsmRegisterK>],
+        vectors: &[(Vector, bool)],
+        masks: &[Predicate],
     ) -> Result {
         let spilled = |index: usize| place(offset_of!(Frame, spilled) + 64 * index);
-        for (index, &(register, raw)) in vectors.iter().enumerate() {
+        for (index, &(vector, raw)) in vectors.iter().enumerate() {
+            match vector {
+                Vector::Register(register) => self.asm.vmovdqa64(SCRATCH, register)?,
+                Vector::Memory(place) => self.asm.vmovdqu64(SCRATCH, place)?,
+            }
             if raw {
-                self.asm.vcmpunordps(k7, register, register)?;
-                self.asm.vmovdqa32(SCRATCH, register)?;
+                self.asm.vcmpunordps(k7, SCRATCH, SCRATCH)?;
                 self.asm.vmovdqa32(SCRATCH.k7(), NAN)?;
             }
-            self.asm.vmovdqu64(spilled(index), if raw { SCRATCH } else { register })?;
+            self.asm.vmovdqu64(spilled(index), SCRATCH)?;
         }
-        for (index, registers) in masks.iter().enumerate() {
-            self.joined(registers, ecx)?;
+        for (index, predicate) in masks.iter().enumerate() {
+            match predicate {
+                Predicate::Registers(registers) => self.joined(registers, ecx)?,
+                Predicate::Memory(place) => self.asm.mov(ecx, *place)?,
+            }
             self.asm.mov(spilled(vectors.len() + index), ecx)?;
         }
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, left)), eax)?;

@@ -2,7 +2,9 @@
 
 use std::mem::offset_of;
 
-use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterZmm, CodeAssembler, dword_ptr, ecx, edx, k7, rdi};
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegisterK, AsmRegisterZmm, CodeAssembler, dword_ptr, ecx, edx, k7, rdi,
+};
 use iced_x86::{IcedError, Register};
 use ir::Slot;
 use isa::{BoolOp, CmpOp, Rounding};
@@ -36,6 +38,9 @@ impl Emitter<'_> {
             }),
             Operation::Narrow { dst, src } => {
                 (0..self.parts).try_for_each(|part| self.narrow(dst, src, part))
+            }
+            Operation::ToInteger { signed, rounding, dst, src } => {
+                (0..self.parts).try_for_each(|part| self.to_integer(signed, rounding, dst, src, part))
             }
             Operation::Load { access, ref dst } => self.load(access, dst),
             Operation::Store { access, ref src } => self.store(access, src),
@@ -94,6 +99,33 @@ impl Emitter<'_> {
         self.asm.vpmovqd(low(other)?, second)?;
         self.asm.vinserti32x8(SCRATCH, SCRATCH, low(other)?, 1)?;
         self.block.free_vectors.push(other);
+        self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
+    }
+
+    fn to_integer(&mut self, signed: bool, rounding: Rounding, dst: Slot, src: Slot, part: usize) -> Result {
+        let a = self.number(src, part)?;
+        let rounded = match rounding {
+            Rounding::NearestEven => a.rn_sae(),
+            Rounding::TowardZero => a.rz_sae(),
+            Rounding::TowardNegative => a.rd_sae(),
+            Rounding::TowardPositive => a.ru_sae(),
+            _ => return Err(Refused),
+        };
+        if signed {
+            // The host makes the least integer of numbers that are too large.
+            self.asm.vcvtps2dq(SCRATCH, rounded)?;
+            let bound = self.constant([u64::from(2f32.powi(31).to_bits()) * 0x1_0000_0001; 8]);
+            self.asm.vcmpps(k7, a, bound, float_predicate(CmpOp::Ge))?;
+            let greatest = self.constant([0x7fff_ffff_7fff_ffff; 8]);
+            self.asm.vmovdqu32(SCRATCH.k7(), greatest)?;
+            self.asm.vcmpps(k7, a, a, float_predicate(CmpOp::Nan))?;
+        } else {
+            // The host makes the greatest integer of numbers that are too large, and of negative ones.
+            self.asm.vcvtps2udq(SCRATCH, rounded)?;
+            let zero = self.constant([0; 8]);
+            self.asm.vcmpps(k7, a, zero, float_predicate(CmpOp::Ltu))?;
+        }
+        self.asm.vpxord(SCRATCH.k7(), SCRATCH, SCRATCH)?;
         self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
     }
 
@@ -305,53 +337,60 @@ impl Emitter<'_> {
             };
         }
         // Masks that stay in their registers need no way through another one.
-        let alone = alone.filter(|p| !self.is_passed(*p));
-        let masks = match alone {
-            Some(p) => self.masks_of(p)?,
-            None => self.block.free_masks.clone(),
-        };
-        for part in 0..self.parts {
-            let to = *masks.get(part).ok_or(Refused)?;
-            if ordering == Ordering::Float {
-                let (a, b) = (self.number(src[0], part)?, self.number(src[1], part)?);
-                self.asm.vcmpps(to, a, b, float_predicate(op))?;
-                continue;
-            }
-            let (op, unsigned) = integer_predicate(op).ok_or(Refused)?;
-            let unsigned = unsigned || ordering == Ordering::Unsigned;
-            if wide {
+        let masks = alone.filter(|p| !self.is_passed(*p)).and_then(|p| self.masks_of(p));
+        let halves = if wide { 2 } else { 1 };
+        if let Some(masks) = masks {
+            for (part, to) in masks.into_iter().enumerate() {
                 // The second half first: its bits go up.
-                for half in [1, 0] {
-                    let chunk = 2 * part + half;
-                    let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
-                    let mask = if half == 1 { to } else { k7 };
-                    if unsigned {
-                        self.asm.vpcmpuq(mask, a, b, op)?;
-                    } else {
-                        self.asm.vpcmpq(mask, a, b, op)?;
-                    }
+                for half in (0..halves).rev() {
+                    let mask = if wide && half == 0 { k7 } else { to };
+                    self.compare_chunk(op, (wide, ordering), src, halves * part + half, mask)?;
                 }
-                self.asm.kunpckbw(to, to, k7)?;
-                continue;
+                if wide {
+                    self.asm.kunpckbw(to, to, k7)?;
+                }
             }
-            let (a, b) = (self.bits(src[0], part)?, self.bits(src[1], part)?);
-            if unsigned {
-                self.asm.vpcmpud(to, a, b, op)?;
-            } else {
-                self.asm.vpcmpd(to, a, b, op)?;
-            }
-        }
-        if alone.is_some() {
             return Ok(());
         }
-        // The registers of the masks are those of the results, and a result may be what both are combined with.
-        if self.parts == 2 {
-            self.asm.kunpckwd(k7, masks[1], masks[0])?;
-            self.asm.kmovd(scratch_place(0), k7)?;
-        } else {
-            self.asm.kmovd(scratch_place(0), masks[0])?;
+        for chunk in 0..halves * self.parts {
+            self.compare_chunk(op, (wide, ordering), src, chunk, k7)?;
+            if chunk == 0 {
+                self.asm.kmovd(ecx, k7)?;
+                continue;
+            }
+            self.asm.kmovd(edx, k7)?;
+            self.asm.shl(edx, (chunk * 16 / halves) as i32)?;
+            self.asm.or(ecx, edx)?;
         }
+        if let Some(p) = alone {
+            return self.define_predicate(p);
+        }
+        self.asm.mov(scratch_place(0), ecx)?;
         self.combined(dst, with)
+    }
+
+    /// Changes `rdx`.
+    fn compare_chunk(
+        &mut self,
+        op: CmpOp,
+        (wide, ordering): (bool, Ordering),
+        src: [Slot; 2],
+        chunk: usize,
+        to: AsmRegisterK,
+    ) -> Result {
+        if ordering == Ordering::Float {
+            let (a, b) = (self.number(src[0], chunk)?, self.number(src[1], chunk)?);
+            return Ok(self.asm.vcmpps(to, a, b, float_predicate(op))?);
+        }
+        let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
+        let (op, unsigned) = integer_predicate(op).ok_or(Refused)?;
+        match (wide, unsigned || ordering == Ordering::Unsigned) {
+            (true, true) => self.asm.vpcmpuq(to, a, b, op)?,
+            (true, false) => self.asm.vpcmpq(to, a, b, op)?,
+            (false, true) => self.asm.vpcmpud(to, a, b, op)?,
+            (false, false) => self.asm.vpcmpd(to, a, b, op)?,
+        }
+        Ok(())
     }
 
     /// Defines the results of a comparison, which `Frame::scratch` has, combined with another predicate.

@@ -2,22 +2,30 @@
 
 use std::mem::offset_of;
 
+use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterZmm, cl, ecx, edx, ptr, qword_ptr, rcx, rdi,
-    rdx,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterXmm, AsmRegisterZmm, cl, ecx, edx, get_xmm,
+    ptr, qword_ptr, rcx, rdi, rdx,
 };
 use ir::Slot;
-use isa::CmpOp;
+use isa::{CmpOp, Rounding};
 
-use super::{Emitter, Refused, Result};
+use super::{Emitter, NAN_BITS, Refused, Result, SCRATCH};
 use crate::forms::Form;
 use crate::native::Frame;
-use crate::operation::{Bits, Operation, Ordering};
+use crate::operation::{Bits, Float, Operation, Ordering};
+
+/// The lowest number of a register.
+fn low_number(register: AsmRegisterZmm) -> Result<AsmRegisterXmm> {
+    let number = Register::from(register) as u32 - Register::ZMM0 as u32;
+    get_xmm(Register::XMM0 + number).ok_or(Refused)
+}
 
 impl Emitter<'_> {
     /// The operation runs once for all lanes.
     pub(super) fn is_scalar(&self, operation: &Operation) -> bool {
         match operation {
+            // `load` writes the numbers itself.
             Operation::Load { .. } | Operation::Store { .. } => false,
             Operation::Compare { ordering: Ordering::Float, .. } => false,
             Operation::Compare { src, .. } => src.iter().all(|&slot| self.is_uniform(slot)),
@@ -93,12 +101,9 @@ impl Emitter<'_> {
         ptr(label)
     }
 
-    /// Writes `rcx` to a slot.
-    fn set_base(&mut self, slot: Slot) -> Result {
-        if !self.is_wide(slot) {
-            self.asm.mov(ecx, ecx)?;
-        }
-        self.asm.mov(self.base_place(slot)?, rcx)?;
+    /// Writes the first lane's value, zero-extended.
+    pub(super) fn set_base(&mut self, from: AsmRegister64, slot: Slot) -> Result {
+        self.asm.mov(self.base_place(slot)?, from)?;
         // Vectors of the old value.
         for chunk in 0..self.chunks(slot) {
             if let Some((register, _)) = self.block.vectors.remove(&(slot, chunk)) {
@@ -131,10 +136,14 @@ impl Emitter<'_> {
                 }
             }
             Operation::Bits { op, wide, src, .. } => self.scalar_bits(op, wide, src)?,
+            Operation::Float { op, rounding, src, .. } => self.scalar_float(op, rounding, src)?,
             _ => return Err(Refused),
         }
         let dst = *operation.defs().first().ok_or(Refused)?;
-        self.set_base(dst)
+        if !self.is_wide(dst) {
+            self.asm.mov(ecx, ecx)?;
+        }
+        self.set_base(rcx, dst)
     }
 
     /// `to += addend`. Changes `scratch` if the addend is large.
@@ -173,6 +182,61 @@ impl Emitter<'_> {
                 self.asm.jnz(leave)?;
             }
         }
+        Ok(())
+    }
+
+    /// `ecx`: the result, with the NaN of PTX.
+    fn scalar_float(&mut self, op: Float, rounding: Rounding, [a, b, c]: [Slot; 3]) -> Result {
+        let second = self.temporary()?;
+        let [x, y] = [low_number(SCRATCH)?, low_number(second)?];
+        self.base(rcx, a)?;
+        self.asm.vmovd(x, ecx)?;
+        let other = match op {
+            Float::Rcp | Float::Sqrt => None,
+            Float::Fma => Some(c),
+            _ => Some(b),
+        };
+        if let Some(other) = other {
+            self.base(rcx, other)?;
+            self.asm.vmovd(y, ecx)?;
+        }
+        // The last operand has the rounding.
+        let rounded = |last: AsmRegisterXmm| match rounding {
+            Rounding::NearestEven => Ok(last),
+            Rounding::TowardZero => Ok(last.rz_sae()),
+            Rounding::TowardNegative => Ok(last.rd_sae()),
+            Rounding::TowardPositive => Ok(last.ru_sae()),
+            _ => Err(Refused),
+        };
+        match op {
+            Float::Add => self.asm.vaddss(x, x, rounded(y)?)?,
+            Float::Sub => self.asm.vsubss(x, x, rounded(y)?)?,
+            Float::Mul => self.asm.vmulss(x, x, rounded(y)?)?,
+            Float::Div => self.asm.vdivss(x, x, rounded(y)?)?,
+            Float::Sqrt => self.asm.vsqrtss(x, x, rounded(x)?)?,
+            Float::Rcp => {
+                self.asm.mov(ecx, 1f32.to_bits())?;
+                self.asm.vmovd(y, ecx)?;
+                self.asm.vdivss(x, y, rounded(x)?)?;
+            }
+            Float::Fma => {
+                let factor = self.temporary()?;
+                self.base(rcx, b)?;
+                self.asm.vmovd(low_number(factor)?, ecx)?;
+                self.asm.vfmadd213ss(x, low_number(factor)?, rounded(y)?)?;
+                self.block.free_vectors.push(factor);
+            }
+            Float::Min | Float::Max => return Err(Refused),
+        }
+        self.block.free_vectors.push(second);
+        self.asm.vmovd(ecx, x)?;
+        let mut done = self.asm.create_label();
+        self.asm.vucomiss(x, x)?;
+        self.asm.jnp(done)?;
+        self.asm.mov(ecx, NAN_BITS)?;
+        self.asm.set_label(&mut done)?;
+        // A label stands before an instruction.
+        self.asm.nop()?;
         Ok(())
     }
 

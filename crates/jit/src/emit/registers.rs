@@ -1,0 +1,275 @@
+//! Where values are: in registers of the host, or in memory if there are too few.
+//!
+//! A basic block copies what it needs to registers, and drops or stores the value that it reads last when it needs one
+//! more. Registers that the current operation uses are pinned.
+
+use std::mem::offset_of;
+
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegister32, AsmRegisterK, AsmRegisterZmm, CodeAssembler, dword_ptr, eax, ecx, edx,
+    k7, ptr, qword_ptr, rdi, rdx,
+};
+use ir::Slot;
+
+use super::{Block, Emitter, NAN, Refused, Result, SCRATCH, masked, masked_place};
+use crate::native::Frame;
+use crate::{MOST_PREDICATES, SPILLED};
+
+pub(super) fn local_place(index: usize) -> AsmMemoryOperand {
+    ptr(rdi + (offset_of!(Frame, locals) + 64 * index))
+}
+
+fn local_predicate_place(index: usize) -> AsmMemoryOperand {
+    dword_ptr(rdi + (offset_of!(Frame, local_predicates) + 4 * index))
+}
+
+impl Emitter<'_> {
+    /// The slot passes between basic blocks, or into the loop.
+    pub(super) fn is_word(&self, slot: Slot) -> bool {
+        self.layout.words.iter().any(|value| value.slot == slot)
+    }
+
+    /// The place of a word's chunk in the register file. Changes `rdx`.
+    pub(super) fn word_place(&mut self, slot: Slot, chunk: usize) -> Result<AsmMemoryOperand> {
+        let index = self.layout.words.iter().position(|value| value.slot == slot).ok_or(Refused)?;
+        let (part, offset) = self.place(slot, chunk);
+        self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, words) + 8 * (2 * index + part))))?;
+        Ok(ptr(rdx + offset))
+    }
+
+    /// Stores a chunk to a place that may be masked.
+    pub(super) fn store_vector(&mut self, slot: Slot, to: AsmMemoryOperand, from: AsmRegisterZmm) -> Result {
+        if self.is_wide(slot) {
+            self.asm.vmovdqu64(to, from)?;
+        } else {
+            self.asm.vmovdqu32(to, from)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the registers of values that no operation behind `at` reads.
+    pub(super) fn release(&mut self, at: usize) {
+        let Block { last, vectors, stored, masks, stored_masks, free_vectors, free_masks, .. } =
+            &mut self.block;
+        let is_over = |slot: &Slot| last.get(slot).is_none_or(|&last| last <= at);
+        vectors.retain(|(slot, _), (register, _)| {
+            let over = is_over(slot);
+            if over {
+                free_vectors.push(*register);
+            }
+            !over
+        });
+        stored.retain(|(slot, _), _| !is_over(slot));
+        stored_masks.retain(|slot, _| !is_over(slot));
+        masks.retain(|slot, registers| {
+            let over = is_over(slot);
+            if over {
+                free_masks.append(registers);
+            }
+            !over
+        });
+    }
+
+    /// The register of a value whose NaNs may be the host's.
+    pub(super) fn number(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+        let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
+        let register = match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {
+            Some(register) => register,
+            None => {
+                let stored = self.block.stored.get(&(slot, chunk)).copied();
+                if stored.is_none() && !self.is_word(slot) {
+                    return self.spread(slot, chunk);
+                }
+                let register = self.temporary()?;
+                let place = match stored {
+                    Some((index, _)) => local_place(index),
+                    None => self.word_place(slot, chunk)?,
+                };
+                self.asm.vmovdqu64(register, place)?;
+                self.block.vectors.insert((slot, chunk), (register, stored.is_some_and(|(_, raw)| raw)));
+                register
+            }
+        };
+        self.block.pinned.push(register);
+        Ok(register)
+    }
+
+    /// The register of a value with the NaNs of PTX.
+    pub(super) fn bits(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+        let register = self.number(slot, chunk)?;
+        if let Some((_, raw @ true)) = self.block.vectors.get_mut(&(slot, chunk)) {
+            *raw = false;
+            self.canonicalize(register)?;
+        }
+        Ok(register)
+    }
+
+    fn canonicalize(&mut self, register: AsmRegisterZmm) -> Result {
+        self.asm.vcmpunordps(k7, register, register)?;
+        self.asm.vmovdqa32(register.k7(), NAN)?;
+        Ok(())
+    }
+
+    /// A register until the end of the operation. The caller gives it back to `free_vectors`.
+    pub(super) fn temporary(&mut self) -> Result<AsmRegisterZmm> {
+        if self.block.free_vectors.is_empty() {
+            self.evict()?;
+        }
+        let register = self.block.free_vectors.pop().ok_or(Refused)?;
+        self.block.pinned.push(register);
+        Ok(register)
+    }
+
+    /// Frees the register whose value is read last of all.
+    fn evict(&mut self) -> Result {
+        if !self.spills {
+            return Err(Refused);
+        }
+        let Block { vectors, pinned, last, .. } = &self.block;
+        let free = vectors.iter().filter(|(_, (register, _))| !pinned.contains(register));
+        let victim = free.max_by_key(|((slot, chunk), _)| (last.get(slot).copied(), *chunk));
+        let (&(slot, chunk), &(register, raw)) = victim.ok_or(Refused)?;
+        // Words and numbers for all lanes are elsewhere, too.
+        let is_local = !self.is_word(slot) && !self.forms.contains_key(&slot);
+        if is_local && !self.block.stored.contains_key(&(slot, chunk)) {
+            let used = |index| self.block.stored.values().any(|(other, _)| *other == index);
+            let index = (0..SPILLED).find(|&index| !used(index)).ok_or(Refused)?;
+            self.asm.vmovdqu64(local_place(index), register)?;
+            self.block.stored.insert((slot, chunk), (index, raw));
+        }
+        self.block.vectors.remove(&(slot, chunk));
+        self.block.free_vectors.push(register);
+        Ok(())
+    }
+
+    /// Other lanes need the values of the slot while lanes are in the current basic block.
+    fn is_needed(&self, slot: Slot) -> bool {
+        self.source.bodies[self.block.index].needed.contains(&slot)
+    }
+
+    /// Defines a chunk: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the host's. The
+    /// register may be masked, so it is written last, and once.
+    pub(super) fn define(
+        &mut self,
+        (slot, chunk): (Slot, usize),
+        raw: bool,
+        write: impl FnOnce(&mut CodeAssembler, AsmRegisterZmm) -> std::result::Result<(), IcedError>,
+    ) -> Result {
+        let key = (slot, chunk);
+        self.block.stored.remove(&key);
+        let known = self.block.vectors.get(&key).map(|(register, _)| *register);
+        if !self.is_word(slot) {
+            let register = known.map_or_else(|| self.temporary(), Ok)?;
+            write(&mut self.asm, register)?;
+            self.block.vectors.insert(key, (register, raw));
+            return Ok(());
+        }
+        let visible = self.layout.words.iter().any(|value| value.slot == slot && value.visible);
+        let (needed, word) = (self.is_needed(slot), self.words.get(&key).copied());
+        // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
+        let copy = match word {
+            _ if known.is_some() => known,
+            Some(_) if needed => self.block.free_vectors.pop(),
+            Some(_) => None,
+            None => Some(self.temporary()?),
+        };
+        if let Some(copy) = copy {
+            self.block.vectors.insert(key, (copy, false));
+        }
+        if let (Some(word), None, false) = (word, copy, raw && visible) {
+            let target = if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word };
+            return Ok(write(&mut self.asm, target)?);
+        }
+        let first = copy.unwrap_or(SCRATCH);
+        write(&mut self.asm, first)?;
+        if raw && visible {
+            self.canonicalize(first)?;
+        }
+        let Some(word) = word else {
+            let place = self.word_place(slot, chunk)?;
+            let place = if needed { masked_place(place, self.lanes_of(slot, chunk)?) } else { place };
+            return self.store_vector(slot, place, first);
+        };
+        let target = if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word };
+        if self.is_wide(slot) {
+            self.asm.vmovdqa64(target, first)?;
+        } else {
+            self.asm.vmovdqa32(target, first)?;
+        }
+        Ok(())
+    }
+
+    /// Loads a predicate.
+    pub(super) fn predicate(&mut self, slot: Slot, to: AsmRegister32) -> Result {
+        match self.block.masks.get(&slot).cloned() {
+            Some(masks) => self.joined(&masks, to),
+            None => Ok(self.asm.mov(to, self.predicate_place(slot)?)?),
+        }
+    }
+
+    /// Loads the masks of all parts.
+    pub(super) fn joined(&mut self, masks: &[AsmRegisterK], to: AsmRegister32) -> Result {
+        if let &[low, high] = masks {
+            self.asm.kunpckwd(k7, high, low)?;
+            self.asm.kmovd(to, k7)?;
+        } else {
+            self.asm.kmovw(to, *masks.first().ok_or(Refused)?)?;
+        }
+        Ok(())
+    }
+
+    /// The place of a predicate that has no registers.
+    pub(super) fn predicate_place(&self, slot: Slot) -> Result<AsmMemoryOperand> {
+        if let Some(&index) = self.block.stored_masks.get(&slot) {
+            return Ok(local_predicate_place(index));
+        }
+        let index = self.source.predicates.iter().position(|value| value.slot == slot).ok_or(Refused)?;
+        Ok(dword_ptr(rdi + (offset_of!(Frame, predicates) + 4 * index)))
+    }
+
+    /// Defines a predicate by `ecx`. Changes `edx`.
+    pub(super) fn define_predicate(&mut self, slot: Slot) -> Result {
+        if self.is_passed(slot) {
+            // The lanes that are not here keep theirs.
+            let place = self.predicate_place(slot)?;
+            self.asm.mov(edx, place)?;
+            self.asm.xor(ecx, edx)?;
+            self.asm.and(ecx, eax)?;
+            self.asm.xor(edx, ecx)?;
+            self.asm.mov(place, edx)?;
+            return Ok(());
+        }
+        let Some(masks) = self.masks_of(slot) else {
+            let used = |index| self.block.stored_masks.values().any(|other| *other == index);
+            let known = self.block.stored_masks.get(&slot).copied();
+            let free = || (0..MOST_PREDICATES).find(|&index| !used(index));
+            let index = known.or_else(free).ok_or(Refused)?;
+            self.block.stored_masks.insert(slot, index);
+            self.asm.mov(local_predicate_place(index), ecx)?;
+            return Ok(());
+        };
+        self.asm.kmovd(masks[0], ecx)?;
+        if let [low, high] = masks[..] {
+            self.asm.kshiftrd(high, low, 16)?;
+        }
+        Ok(())
+    }
+
+    /// The predicate passes between basic blocks.
+    pub(super) fn is_passed(&self, slot: Slot) -> bool {
+        self.source.predicates.iter().any(|value| value.slot == slot)
+    }
+
+    /// The registers of a predicate that the basic block defines for itself. `None`: all are in use.
+    pub(super) fn masks_of(&mut self, slot: Slot) -> Option<Vec<AsmRegisterK>> {
+        if let Some(masks) = self.block.masks.get(&slot) {
+            return Some(masks.clone());
+        }
+        let start = self.block.free_masks.len().checked_sub(self.parts)?;
+        let masks = self.block.free_masks.split_off(start);
+        self.block.stored_masks.remove(&slot);
+        self.block.masks.insert(slot, masks.clone());
+        Some(masks)
+    }
+}
