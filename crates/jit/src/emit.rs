@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 mod access;
+mod double;
 mod leave;
 mod operations;
 mod registers;
@@ -110,6 +111,7 @@ pub(crate) fn emit(
         parts,
         spills,
         forms: forms(source, form),
+        clean: double::doubles(source).1,
         layout: Layout::default(),
         words: BTreeMap::new(),
         block: Block::default(),
@@ -129,6 +131,8 @@ struct Emitter<'l> {
     /// Values may be in memory.
     spills: bool,
     forms: BTreeMap<Slot, Form>,
+    /// The slots of f64 whose NaNs are those that arithmetic makes.
+    clean: BTreeSet<Slot>,
     layout: Layout,
     /// By slot and chunk.
     words: BTreeMap<(Slot, usize), AsmRegisterZmm>,
@@ -157,6 +161,8 @@ struct Block {
     stored_masks: BTreeMap<Slot, usize>,
     free_vectors: Vec<AsmRegisterZmm>,
     free_masks: Vec<AsmRegisterK>,
+    /// Other slots of f64 of which that is known.
+    checked: BTreeSet<Slot>,
     /// The registers that the current operation uses.
     pinned: Vec<AsmRegisterZmm>,
 }
@@ -222,6 +228,10 @@ impl Emitter<'_> {
         if fits { Ok(()) } else { Err(Refused) }
     }
 
+    fn is_defined(&self, slot: Slot) -> bool {
+        operations(&self.source.bodies).any(|operation| operation.defs().contains(&slot))
+    }
+
     fn is_wide(&self, slot: Slot) -> bool {
         self.source.wide.contains(&slot)
     }
@@ -249,6 +259,7 @@ impl Emitter<'_> {
             self.asm.mov(register, pending_place(place))?;
         }
 
+        self.check_clean()?;
         let mut labels: Vec<CodeLabel> = self.source.bodies.iter().map(|_| self.asm.create_label()).collect();
         let mut done = self.asm.create_label();
         for (index, body) in self.source.bodies.iter().enumerate() {

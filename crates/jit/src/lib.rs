@@ -45,6 +45,8 @@ pub use native::{Even, Frame, Held, Native, Point, Region, SPILLED};
 pub const MOST_WORDS: usize = 256;
 /// The most slots whose values step evenly.
 pub const MOST_EVENS: usize = 128;
+/// The most sources of an operation that a vector handler computes.
+pub const MOST_SOURCES: usize = 3;
 /// The most accesses to memory in a loop.
 pub const MOST_ACCESSES: usize = 64;
 /// The most predicates that pass from block to block.
@@ -60,9 +62,12 @@ impl Loop {
         {
             // Two groups hide each other's latencies, but not those of values that have no register.
             let two = emit::emit(self, 2, false, &form);
-            return two.or_else(|| emit::emit(self, 1, true, &form));
+            two.or_else(|| emit::emit(self, 1, true, &form))
         }
         #[cfg(not(all(target_arch = "x86_64", unix)))]
-        return None;
+        {
+            let _ = form;
+            None
+        }
     }
 }

@@ -51,6 +51,8 @@ pub struct Loop {
     pub predicates: Vec<Value>,
     /// The accesses to memory.
     pub accesses: Vec<Access>,
+    /// The operations that vector handlers compute: basic block, counted from the first one, and operation.
+    pub calls: Vec<(usize, usize)>,
     /// The slots of 4 and 8 bytes that pass between basic blocks, or into the loop.
     pub(crate) words: Vec<Value>,
     pub(crate) bodies: Vec<Body>,
@@ -121,11 +123,14 @@ impl Loop {
             });
             blocks.len() + exit
         };
-        let (mut bodies, mut accesses) = (Vec::new(), Vec::new());
+        let (mut bodies, mut accesses, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         for block in inside {
             let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
-            let operations = ops.iter().map(|op| {
-                let operation = Operation::of(op, width, accesses.len())?;
+            let operations = ops.iter().enumerate().map(|(at, op)| {
+                let operation = Operation::of(op, width, accesses.len(), calls.len())?;
+                if let Operation::Call { .. } = operation {
+                    calls.push((bodies.len(), at));
+                }
                 if let Some(access) = operation.access() {
                     accesses.push(Access {
                         space: space_of(&op.kind)?,
@@ -213,7 +218,7 @@ impl Loop {
         };
         let literals = slots().filter_map(literal).collect();
         let live_in = function.blocks[blocks.start as usize].live_in.iter().copied().collect();
-        Some(Loop { blocks, exits, predicates, accesses, words, bodies, wide, literals, live_in })
+        Some(Loop { blocks, exits, predicates, accesses, calls, words, bodies, wide, literals, live_in })
     }
 }
 

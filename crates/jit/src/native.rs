@@ -4,7 +4,7 @@ use ir::Slot;
 
 use crate::forms::Form;
 use crate::loops::Value;
-use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_WORDS};
+use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_SOURCES, MOST_WORDS};
 
 /// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
 pub const SPILLED: usize = 64;
@@ -28,9 +28,12 @@ impl Region {
 
 /// What a call of native code reads and writes: one or two groups of 16 lanes ([`Native::parts`]), one behind the other.
 /// Masks have a bit for each lane.
-#[repr(C)]
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Frame {
+    /// The sources of an operation that a vector handler computes, and behind them its result: for each group of 16 lanes,
+    /// elements of 4 or 8 bytes.
+    pub operands: [[u8; 256]; MOST_SOURCES + 1],
     /// For each of [`Native::words`] and each of two groups: 16 elements.
     pub words: [[*mut u8; 2]; MOST_WORDS],
     /// The lanes that the call takes through the loop. No other lane of a word changes.
@@ -51,7 +54,9 @@ pub struct Frame {
     pub regions: [Region; MOST_ACCESSES],
     /// Finds a region for the lanes of [`Frame::asking`], and says whether it has. The number: of the access.
     pub find_region: extern "sysv64" fn(*mut Frame, usize) -> bool,
-    /// For [`Frame::find_region`].
+    /// Computes one of [`Loop::calls`](crate::Loop::calls).
+    pub call: extern "sysv64" fn(*mut Frame, usize),
+    /// For [`Frame::find_region`] and [`Frame::call`].
     pub context: *mut std::ffi::c_void,
     /// The lanes that an access is for.
     pub asking: u32,
@@ -78,7 +83,9 @@ impl Frame {
         extern "sysv64" fn none(_: *mut Frame, _: usize) -> bool {
             false
         }
+        extern "sysv64" fn nothing(_: *mut Frame, _: usize) {}
         Frame {
+            operands: [[0; 256]; MOST_SOURCES + 1],
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],
             lanes: 0,
             pending: [0; MOST_BLOCKS],
@@ -89,6 +96,7 @@ impl Frame {
             bases: [0; MOST_EVENS],
             regions: [Region::NONE; MOST_ACCESSES],
             find_region: none,
+            call: nothing,
             context: std::ptr::null_mut(),
             asking: 0,
             left: 0,

@@ -2,10 +2,11 @@
 //!
 //! The interpreter runs loops with any other operation.
 
+use crate::MOST_SOURCES;
 use ir::{Base, OpKind, SimpleOp, Slot, Width};
 use isa::{BoolOp, CmpOp, Form, Mod, Picks, Rounding, Space, Type};
 
-/// An arithmetic operation of f32. The host computes it as PTX does, but for the bits of NaNs.
+/// An arithmetic operation of f32 or f64. The host computes it as PTX does, but for the bits of NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Float {
     Add,
@@ -46,14 +47,29 @@ pub(crate) enum Bits {
     /// `0 - a`.
     Neg,
     AbsSigned,
-    /// Clears the sign bit of f32. Of a NaN it makes PTX's.
+    /// Clears the sign bit of f32 or f64. A NaN of f32 becomes PTX's, and one of f64 becomes quiet.
     AbsFloat,
-    /// Changes the sign bit of f32. Of a NaN it makes PTX's.
+    /// Changes the sign bit of f32 or f64. A NaN of f32 becomes PTX's, and one of f64 becomes quiet.
     NegFloat,
     /// An integer as f32, rounded to nearest.
     FromSigned,
     FromUnsigned,
     Copy,
+}
+
+/// A conversion from or to f64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// From integers of 32 bits.
+    FromSigned,
+    FromUnsigned,
+    /// From integers of 64 bits.
+    FromSigned64,
+    FromUnsigned64,
+    FromSingle,
+    ToSingle,
+    /// To an integer of 32 bits. Numbers that are too large become the nearest one, and a NaN becomes the least one.
+    ToSigned,
 }
 
 /// How values compare.
@@ -81,9 +97,16 @@ pub(crate) struct Access {
 pub(crate) enum Operation {
     Float {
         op: Float,
+        wide: bool,
         rounding: Rounding,
         dst: Slot,
         src: [Slot; 3],
+    },
+    Convert {
+        conversion: Conversion,
+        rounding: Rounding,
+        dst: Slot,
+        src: Slot,
     },
     Bits {
         op: Bits,
@@ -122,6 +145,13 @@ pub(crate) enum Operation {
         rounding: Rounding,
         dst: Slot,
         src: Slot,
+    },
+    /// An operation that the interpreter's vector handler computes.
+    Call {
+        /// Index in [`Loop::calls`](crate::Loop::calls).
+        index: usize,
+        dst: Slot,
+        src: Vec<Slot>,
     },
     Load {
         access: Access,
@@ -176,8 +206,10 @@ impl Operation {
             Operation::Pass { src, .. }
             | Operation::Offset { src, .. }
             | Operation::ToInteger { src, .. }
+            | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Narrow { src, .. } => vec![*src],
+            Operation::Call { src, .. } => src.clone(),
             Operation::Load { access, .. } => vec![access.base],
             Operation::Store { access, src } => [access.base].iter().chain(src).copied().collect(),
         }
@@ -193,6 +225,8 @@ impl Operation {
             | Operation::Bits { dst, .. }
             | Operation::Offset { dst, .. }
             | Operation::ToInteger { dst, .. }
+            | Operation::Call { dst, .. }
+            | Operation::Convert { dst, .. }
             | Operation::MulWide { dst, .. }
             | Operation::Widen { dst, .. }
             | Operation::Narrow { dst, .. }
@@ -212,6 +246,8 @@ impl Operation {
             | Operation::Logic { .. }
             | Operation::Pass { .. } => false,
             Operation::Offset { .. }
+            | Operation::Call { .. }
+            | Operation::Convert { .. }
             | Operation::MulWide { .. }
             | Operation::Widen { .. }
             | Operation::Narrow { .. }
@@ -221,13 +257,17 @@ impl Operation {
         }
     }
 
-    /// The operation for a lowered one, if there is one. `width`: of a slot. `index`: of the next access.
-    pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width, index: usize) -> Option<Operation> {
+    /// The operation for a lowered one, if there is one. `width`: of a slot. `index` and `calls`: of the next access and
+    /// call.
+    pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width, index: usize, calls: usize) -> Option<Operation> {
         if op.guard.is_some() {
             return None;
         }
         let made = match &op.kind {
-            OpKind::Pure { form, picks, function, dst, src } => pure(form, picks, function, *dst, src)?,
+            OpKind::Pure { form, picks, function, dst, src } => {
+                let native = pure(form, picks, function, *dst, src);
+                native.or_else(|| call(form, function, *dst, src, &width, calls))?
+            }
             OpKind::Cvta { dst, src, space: Space::Global, .. } if width(*src) == width(*dst) => {
                 Operation::copy(*dst, *src, width(*dst))
             }
@@ -268,6 +308,28 @@ impl Operation {
         made.uses().into_iter().chain(made.defs()).all(fits).then_some(made)
     }
 
+    /// Whether the operation computes with numbers of f64, or compares them: their NaNs must be the one that arithmetic
+    /// makes.
+    pub fn computes_double(&self) -> bool {
+        match self {
+            Operation::Float { wide, .. } => *wide,
+            _ => false,
+        }
+    }
+
+    /// Whether a NaN among the results of f64 is the one that arithmetic makes, if those among the sources are.
+    pub fn keeps_clean(&self) -> bool {
+        match self {
+            Operation::Float { wide, .. } => *wide,
+            Operation::Bits { op: Bits::Copy | Bits::AbsFloat | Bits::NegFloat, .. }
+            | Operation::Select { .. } => true,
+            Operation::Convert { conversion, .. } => {
+                !matches!(conversion, Conversion::FromSingle | Conversion::ToSingle)
+            }
+            _ => false,
+        }
+    }
+
     /// The access of a load or store.
     pub fn access(&self) -> Option<&Access> {
         match self {
@@ -282,6 +344,41 @@ impl Operation {
             width => Operation::Bits { op: Bits::Copy, wide: width == Width::W64, dst, src: [src; 3] },
         }
     }
+}
+
+/// Operations that take so long that a call hardly matters.
+const HEAVY: [&str; 12] = [
+    "float::cos_approx",
+    "float::cos_cycles",
+    "float::div_approx",
+    "float::ex2_approx",
+    "float::lg2_approx",
+    "float::rcp_approx",
+    "float::rsqrt_approx",
+    "float::sin_approx",
+    "float::sin_cycles",
+    "float::tanh_approx",
+    "integer::div",
+    "integer::rem",
+];
+
+/// A call of the vector handler of a pure operation.
+fn call(
+    form: &Form,
+    function: &str,
+    dst: [Option<Slot>; 2],
+    src: &[Slot],
+    width: impl Fn(Slot) -> Width,
+    index: usize,
+) -> Option<Operation> {
+    let [Some(dst), None] = dst else { return None };
+    let fits = |slot: &Slot| matches!(width(*slot), Width::W32 | Width::W64);
+    let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
+    (suits && src.len() <= MOST_SOURCES && src.iter().all(fits)).then(|| Operation::Call {
+        index,
+        dst,
+        src: src.to_vec(),
+    })
 }
 
 fn access(
@@ -306,8 +403,8 @@ fn access(
 
 impl Float {
     /// Native code has it for a single number, too.
-    pub fn is_scalar(self) -> bool {
-        !matches!(self, Float::Min | Float::Max)
+    pub fn is_scalar(self, wide: bool) -> bool {
+        !wide && !matches!(self, Float::Min | Float::Max)
     }
 }
 
@@ -380,7 +477,11 @@ fn pure(
     if function == "compare::selp" {
         return Some(Operation::Select { wide, dst, src: [all[0], all[1]], pred: all[2] });
     }
-    if ty == Type::F32 {
+    if let Some(conversion) = conversion(function, ty, picks) {
+        let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+        return Some(Operation::Convert { conversion, rounding, dst, src: src[0] });
+    }
+    if matches!(ty, Type::F32 | Type::F64) {
         let op = match function {
             "float::add" => Float::Add,
             "float::sub" => Float::Sub,
@@ -389,28 +490,26 @@ fn pure(
             "float::div" => Float::Div,
             "float::rcp" => Float::Rcp,
             // Both round: the approximation is the nearest number here.
-            "float::sqrt" | "float::sqrt_approx" => Float::Sqrt,
+            "float::sqrt" => Float::Sqrt,
+            "float::sqrt_approx" if !wide => Float::Sqrt,
             "float::min" => Float::Min,
             "float::max" => Float::Max,
             _ => {
                 let op = match function {
                     "float::abs" => Bits::AbsFloat,
                     "float::neg" => Bits::NegFloat,
-                    "convert::int_to_float" if picks.ty(1) == Type::S32 && rounds_to_nearest(picks) => {
-                        Bits::FromSigned
-                    }
-                    "convert::int_to_float" if picks.ty(1) == Type::U32 && rounds_to_nearest(picks) => {
-                        Bits::FromUnsigned
-                    }
+                    "convert::int_to_float" if wide || !rounds_to_nearest(picks) => return None,
+                    "convert::int_to_float" if picks.ty(1) == Type::S32 => Bits::FromSigned,
+                    "convert::int_to_float" if picks.ty(1) == Type::U32 => Bits::FromUnsigned,
                     _ => return None,
                 };
-                return Some(Operation::Bits { op, wide: false, dst, src: all });
+                return Some(Operation::Bits { op, wide, dst, src: all });
             }
         };
         let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
         // `add.f32.f16` has a second type.
         let plain = picks.types().len() == 1 && rounding != Rounding::NearestAway;
-        return plain.then_some(Operation::Float { op, rounding, dst, src: all });
+        return plain.then_some(Operation::Float { op, wide, rounding, dst, src: all });
     }
     if function == "convert::int_to_int" && !picks.has(Mod::Sat) {
         let signed = picks.ty(1).is_signed();
@@ -457,6 +556,21 @@ fn pure(
     Some(Operation::Bits { op, wide, dst, src: all })
 }
 
+/// `to`: the result's type.
+fn conversion(function: &str, to: Type, picks: &Picks) -> Option<Conversion> {
+    let from = *picks.types().get(1)?;
+    Some(match (function, from, to) {
+        ("convert::int_to_float", Type::S32, Type::F64) => Conversion::FromSigned,
+        ("convert::int_to_float", Type::U32, Type::F64) => Conversion::FromUnsigned,
+        ("convert::int_to_float", Type::S64, Type::F64) => Conversion::FromSigned64,
+        ("convert::int_to_float", Type::U64, Type::F64) => Conversion::FromUnsigned64,
+        ("convert::float_to_float", Type::F32, Type::F64) => Conversion::FromSingle,
+        ("convert::float_to_float", Type::F64, Type::F32) => Conversion::ToSingle,
+        ("convert::float_to_int", Type::F64, Type::S32) => Conversion::ToSigned,
+        _ => return None,
+    })
+}
+
 fn rounds_to_nearest(picks: &Picks) -> bool {
     picks.rounding() == Some(Rounding::NearestEven)
 }
@@ -464,7 +578,7 @@ fn rounds_to_nearest(picks: &Picks) -> bool {
 fn ordering(ty: Type) -> Option<Ordering> {
     match ty {
         _ if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 => None,
-        Type::F32 => Some(Ordering::Float),
+        Type::F32 | Type::F64 => Some(Ordering::Float),
         _ if ty.is_float() => None,
         _ if ty.is_signed() => Some(Ordering::Signed),
         _ => Some(Ordering::Unsigned),

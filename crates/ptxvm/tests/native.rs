@@ -87,8 +87,8 @@ impl Writer {
             if writer.rng.u8(..3) == 0 {
                 let text = format!(
                     "mov.b64 {{%r0, %t}}, %d{i};\nst.global.b32 [%b+{}], %r0;\nst.global.b32 [%b+{}], %t;\n",
-                    44 + 8 * i,
-                    48 + 8 * i
+                    100 + 8 * i,
+                    104 + 8 * i
                 );
                 writer.text.push_str(&text);
             }
@@ -224,7 +224,31 @@ impl Writer {
         let (s, ty) = (pick(&["%r3", "%r4", "19", "-2"]), pick(&["s", "u"]));
         let compare = pick(&["eq", "ne", "lt", "le", "gt", "ge"]);
         let distance = pick(&["%r3", "3", "40", "70"]);
-        match rng.u8(..16) {
+        let (x, y, z) = (
+            &a.replace("7", "0d4000000000000000"),
+            &b.replace("-3", "%d1").replace("0x123456789", "0dbff8000000000000"),
+            d.clone(),
+        );
+        let rounding = pick(&["rn", "rz", "rm", "rp"]);
+        let float = pick(&["%f0", "%f1", "%f2"]);
+        match rng.u8(..32) {
+            16 | 17 => format!("add.{rounding}.f64 {d}, {x}, {y}"),
+            18 => format!("sub.{rounding}.f64 {d}, {x}, {y}"),
+            19 => format!("mul.{rounding}.f64 {d}, {x}, {y}"),
+            20 | 21 => format!("fma.{rounding}.f64 {d}, {x}, {y}, {z}"),
+            22 => format!("div.{rounding}.f64 {d}, {x}, {y}"),
+            23 => format!("{}.{rounding}.f64 {d}, {x}", ["sqrt", "rcp"][rng.usize(..2)]),
+            24 => format!("{}.f64 {d}, {x}, {y}", ["min", "max"][rng.usize(..2)]),
+            25 => format!("{}.f64 {d}, {x}", ["neg", "abs"][rng.usize(..2)]),
+            26 => format!("setp.{compare}.f64 {p}|{q}, {x}, {y}"),
+            27 => format!("cvt.f64.f32 {d}, {float}"),
+            28 => format!("cvt.{rounding}.f32.f64 {float}, {x}"),
+            29 => format!("cvt.{rounding}.f64.{ty}32 {d}, {r}")
+                .replace(".rz.", ".rn.")
+                .replace(".rm.", ".rn.")
+                .replace(".rp.", ".rn."),
+            30 => format!("cvt.{rounding}.f64.{ty}64 {d}, {a}"),
+            31 => format!("cvt.{rounding}i.s32.f64 {r}, {x}"),
             0 | 1 => format!("add.{ty}64 {d}, {a}, {b}"),
             2 => format!("sub.{ty}64 {d}, {a}, {b}"),
             3 => format!("mul.lo.{ty}64 {d}, {a}, {b}"),
@@ -282,7 +306,19 @@ impl Writer {
         let unsigned = pick(&["lo", "ls", "hi", "hs"]);
         let both = if pd == pa { pd.clone() } else { format!("{pd}|{pa}") };
         let not = pick(&["", "!"]);
-        match rng.u8(..38) {
+        let heavy = pick(&[
+            "ex2.approx",
+            "lg2.approx",
+            "sin.approx",
+            "rsqrt.approx",
+            "rcp.approx",
+            "ex2.approx.ftz",
+            "cos.approx",
+        ]);
+        match rng.u8(..41) {
+            38 => format!("{heavy}.f32 {d}, {a}"),
+            39 => format!("div.{}.f32 {d}, {a}, {b}", ["approx", "full"][rng.usize(..2)]),
+            40 => format!("{}.{ty} {wd}, {wa}, {wb}", ["div", "rem"][rng.usize(..2)]),
             0..4 => format!("add{rounding}.f32 {d}, {a}, {b}"),
             4..6 => format!("sub{rounding}.f32 {d}, {a}, {b}"),
             6..9 => format!("mul{rounding}.f32 {d}, {a}, {b}"),

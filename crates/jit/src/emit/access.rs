@@ -7,8 +7,8 @@ use std::mem::offset_of;
 
 use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, CodeLabel, eax, ecx, edx, get_ymm, k7,
-    ptr, qword_ptr, rcx, rdi, rdx,
+    AsmMemoryOperand, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, eax, ecx, edx, get_ymm, k7, ptr,
+    qword_ptr, rcx, rdi, rdx,
 };
 use ir::Slot;
 
@@ -98,9 +98,8 @@ impl Emitter<'_> {
     /// Checks an access of the lanes at the basic block. If it is not allowed, they leave. `rcx`: what the places are
     /// relative to, on the host.
     fn check(&mut self, access: Access) -> Result<Places> {
-        let leave = self.leave()?;
         if let Some(form) = self.even_address(&access) {
-            self.check_even(access, form, leave)?;
+            self.check_even(access, form)?;
             let contiguous = form.step == i64::from(access.bytes) && access.count == 1;
             if contiguous || form.step == 0 && !self.source.accesses[access.index].write {
                 return Ok(Places::Even(form));
@@ -115,10 +114,11 @@ impl Emitter<'_> {
             }
             return Ok(Places::Narrow(offsets));
         }
-        self.check_each(access, leave)
+        self.check_each(access)
     }
 
-    fn check_even(&mut self, access: Access, form: Form, leave: CodeLabel) -> Result {
+    fn check_even(&mut self, access: Access, form: Form) -> Result {
+        let leave = self.leave()?;
         let [mut again, mut fits, outside, ask] = std::array::from_fn(|_| self.asm.create_label());
         let room = self.region(access, offset_of!(Region, room));
         self.asm.set_label(&mut again)?;
@@ -148,7 +148,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn check_each(&mut self, access: Access, leave: CodeLabel) -> Result<Places> {
+    fn check_each(&mut self, access: Access) -> Result<Places> {
         let [mut again, ask] = std::array::from_fn(|_| self.asm.create_label());
         let (wide, bytes) = (self.is_wide(access.base), u64::from(access.bytes * access.count));
         let chunks = self.chunks(access.base);
@@ -156,6 +156,8 @@ impl Emitter<'_> {
         let offsets = (0..chunks).map(|_| self.temporary()).collect::<Result<Vec<_>>>()?;
         let unaligned = if wide { bytes - 1 } else { (bytes - 1) | (bytes - 1) << 32 };
         let unaligned = self.constant([unaligned; 8]);
+        // All registers have been found: none moves behind this.
+        let leave = self.leave()?;
 
         self.asm.set_label(&mut again)?;
         self.asm.mov(rcx, access.offset)?;

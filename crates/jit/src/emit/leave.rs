@@ -11,10 +11,10 @@ use ir::Slot;
 
 use super::registers::local_place;
 use super::{Emitter, NAN, Refused, Result, SCRATCH, VECTORS};
-use crate::SPILLED;
 use crate::forms::Form;
 use crate::native::{Frame, Held, Point};
 use crate::operation::Access;
+use crate::{MOST_SOURCES, SPILLED};
 
 /// Code behind the loop.
 pub(super) struct Stub {
@@ -26,6 +26,8 @@ pub(super) struct Stub {
 pub(super) enum Kind {
     /// The lanes at the basic block leave before an operation: the index of the point, and the values to store.
     Leave { point: usize, cost: u32, vectors: Vec<(Vector, bool)>, masks: Vec<Predicate> },
+    /// The lanes leave before they are at the first basic block.
+    LeaveAtStart { point: usize },
     /// Not all lanes of evenly stepping addresses are in the region. `rcx` is the distance of the first one from its start. If
     /// the lanes at the basic block are, they go on at `fits`, otherwise at `ask`.
     Exact { access: Access, form: Form, fits: CodeLabel, ask: CodeLabel },
@@ -87,6 +89,14 @@ impl Emitter<'_> {
         Ok(label)
     }
 
+    /// The label of code by which the lanes leave before the loop begins.
+    pub(super) fn leave_at_start(&mut self) -> Result<CodeLabel> {
+        let (label, point) = (self.asm.create_label(), self.layout.points.len());
+        self.layout.points.push(Point { block: 0, operation: 0, values: Vec::new() });
+        self.stubs.push(Stub { label, kind: Kind::LeaveAtStart { point } });
+        Ok(label)
+    }
+
     /// The code behind the loop. `done`: the end of the function.
     pub(super) fn behind(&mut self, done: CodeLabel) -> Result {
         let mut ask = self.asm.create_label();
@@ -96,6 +106,13 @@ impl Emitter<'_> {
             match stub.kind {
                 Kind::Leave { point, cost, vectors, masks } => {
                     self.leave_at(point, cost, &vectors, &masks)?;
+                    self.asm.jmp(done)?;
+                }
+                Kind::LeaveAtStart { point } => {
+                    if let Some((register, ..)) = self.registers().next() {
+                        self.asm.xor(register, register)?;
+                    }
+                    self.leave_at(point, 0, &[], &[])?;
                     self.asm.jmp(done)?;
                 }
                 Kind::Exact { access, form, fits, ask } => {
@@ -203,21 +220,49 @@ impl Emitter<'_> {
     /// Calls `Frame::find_region` for access `ecx` and the lanes `eax`. Keeps all registers but `rcx` and `rdx`. Not zero: a
     /// region has been found.
     fn find_region(&mut self) -> Result {
-        let vectors = || VECTORS.into_iter().chain([SCRATCH, NAN]).enumerate();
-        let saved = |index: usize| place(offset_of!(Frame, saved) + 64 * index);
+        let vectors: Vec<AsmRegisterZmm> = VECTORS.into_iter().chain([SCRATCH, NAN]).collect();
+        self.asm.mov(dword_ptr(rdi + offset_of!(Frame, asking)), eax)?;
+        self.save(&vectors, true)?;
+        self.call_host(offset_of!(Frame, find_region))?;
+        self.asm.movzx(edx, al)?;
+        self.save(&vectors, false)?;
+        self.asm.test(edx, edx)?;
+        self.asm.ret()?;
+        Ok(())
+    }
+
+    /// Saves these registers, all masks but `k7`, and those words that a function may change and that are in use. Or loads
+    /// them.
+    fn save(&mut self, vectors: &[AsmRegisterZmm], saves: bool) -> Result {
         let mask = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_masks) + 8 * index));
         let word = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_words) + 8 * index));
-        let (masks, words) = ([k1, k2, k3, k4, k5, k6], [rax, rsi, r8, r9, r10, r11]);
-        self.asm.mov(dword_ptr(rdi + offset_of!(Frame, asking)), eax)?;
-        for (index, register) in vectors() {
-            self.asm.vmovdqu64(saved(index), register)?;
+        for (index, &register) in vectors.iter().enumerate() {
+            let place = place(offset_of!(Frame, saved) + 64 * index);
+            if saves {
+                self.asm.vmovdqu64(place, register)?;
+            } else {
+                self.asm.vmovdqu64(register, place)?;
+            }
         }
-        for (index, register) in masks.into_iter().enumerate() {
-            self.asm.kmovq(mask(index), register)?;
+        for (index, register) in [k1, k2, k3, k4, k5, k6].into_iter().enumerate() {
+            if saves {
+                self.asm.kmovq(mask(index), register)?;
+            } else {
+                self.asm.kmovq(register, mask(index))?;
+            }
         }
-        for (index, register) in words.into_iter().enumerate() {
-            self.asm.mov(word(index), register)?;
+        for (index, register) in [rax, rsi, r8, r9, r10, r11].into_iter().enumerate() {
+            if saves {
+                self.asm.mov(word(index), register)?;
+            } else {
+                self.asm.mov(register, word(index))?;
+            }
         }
+        Ok(())
+    }
+
+    /// Calls a function of the frame, with the frame and `ecx`.
+    fn call_host(&mut self, function: usize) -> Result {
         self.asm.vzeroupper()?;
         self.asm.push(rbp)?;
         self.asm.push(rdi)?;
@@ -225,22 +270,39 @@ impl Emitter<'_> {
         // The calling convention wants it.
         self.asm.and(rsp, -16)?;
         self.asm.mov(esi, ecx)?;
-        self.asm.call(qword_ptr(rdi + offset_of!(Frame, find_region)))?;
+        self.asm.call(qword_ptr(rdi + function))?;
         self.asm.mov(rsp, rbp)?;
         self.asm.pop(rdi)?;
         self.asm.pop(rbp)?;
-        self.asm.movzx(edx, al)?;
-        for (index, register) in vectors() {
-            self.asm.vmovdqu64(register, saved(index))?;
+        Ok(())
+    }
+
+    /// Lets a vector handler compute an operation.
+    pub(super) fn call(&mut self, index: usize, dst: Slot, src: &[Slot]) -> Result {
+        let operand = |operand: usize, chunk: usize| {
+            place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + 64 * chunk)
+        };
+        for (number, &slot) in src.iter().enumerate() {
+            for chunk in 0..self.chunks(slot) {
+                let register = self.bits(slot, chunk)?;
+                self.asm.vmovdqu64(operand(number, chunk), register)?;
+                self.block.pinned.clear();
+            }
         }
-        for (index, register) in masks.into_iter().enumerate() {
-            self.asm.kmovq(register, mask(index))?;
+        let mut live: Vec<AsmRegisterZmm> = self.words.values().copied().chain([NAN]).collect();
+        live.extend(self.block.vectors.values().map(|(register, _)| *register));
+        self.save(&live, true)?;
+        self.asm.mov(ecx, index as u32)?;
+        self.call_host(offset_of!(Frame, call))?;
+        self.save(&live, false)?;
+        for chunk in 0..self.chunks(dst) {
+            let result = operand(MOST_SOURCES, chunk);
+            let wide = self.is_wide(dst);
+            // A masked load merges.
+            self.define((dst, chunk), false, |asm, dst| {
+                if wide { asm.vmovdqu64(dst, result) } else { asm.vmovdqu32(dst, result) }
+            })?;
         }
-        for (index, register) in words.into_iter().enumerate() {
-            self.asm.mov(register, word(index))?;
-        }
-        self.asm.test(edx, edx)?;
-        self.asm.ret()?;
         Ok(())
     }
 }

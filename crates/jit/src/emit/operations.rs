@@ -20,7 +20,14 @@ impl Emitter<'_> {
             return self.scalar(operation);
         }
         match *operation {
-            Operation::Float { op, rounding, dst, src } => {
+            Operation::Float { op, wide: true, rounding, dst, src } => self.double(op, rounding, dst, src),
+            Operation::Convert { conversion, rounding, dst, src } => {
+                self.convert(conversion, rounding, dst, src)
+            }
+            Operation::Bits { op, wide: true, dst, src } if op.is_arithmetic() => {
+                (0..self.chunks(dst)).try_for_each(|chunk| self.double_sign(op, dst, src[0], chunk))
+            }
+            Operation::Float { op, rounding, dst, src, .. } => {
                 (0..self.parts).try_for_each(|part| self.float(op, rounding, dst, src, part))
             }
             Operation::Bits { op, wide, dst, src } => {
@@ -40,8 +47,9 @@ impl Emitter<'_> {
                 (0..self.parts).try_for_each(|part| self.narrow(dst, src, part))
             }
             Operation::ToInteger { signed, rounding, dst, src } => {
-                (0..self.parts).try_for_each(|part| self.to_integer(signed, rounding, dst, src, part))
+                (0..self.parts).try_for_each(|part| self.round_to_integer(signed, rounding, dst, src, part))
             }
+            Operation::Call { index, dst, ref src } => self.call(index, dst, src),
             Operation::Load { access, ref dst } => self.load(access, dst),
             Operation::Store { access, ref src } => self.store(access, src),
             Operation::Select { wide, dst, src, pred } => {
@@ -102,7 +110,14 @@ impl Emitter<'_> {
         self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
     }
 
-    fn to_integer(&mut self, signed: bool, rounding: Rounding, dst: Slot, src: Slot, part: usize) -> Result {
+    fn round_to_integer(
+        &mut self,
+        signed: bool,
+        rounding: Rounding,
+        dst: Slot,
+        src: Slot,
+        part: usize,
+    ) -> Result {
         let a = self.number(src, part)?;
         let rounded = match rounding {
             Rounding::NearestEven => a.rn_sae(),
@@ -380,7 +395,12 @@ impl Emitter<'_> {
     ) -> Result {
         if ordering == Ordering::Float {
             let (a, b) = (self.number(src[0], chunk)?, self.number(src[1], chunk)?);
-            return Ok(self.asm.vcmpps(to, a, b, float_predicate(op))?);
+            if wide {
+                self.asm.vcmppd(to, a, b, float_predicate(op))?;
+            } else {
+                self.asm.vcmpps(to, a, b, float_predicate(op))?;
+            }
+            return Ok(());
         }
         let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
         let (op, unsigned) = integer_predicate(op).ok_or(Refused)?;
@@ -416,7 +436,7 @@ impl Emitter<'_> {
 }
 
 /// The registers are one, whatever mask or rounding they have.
-fn is_same(one: AsmRegisterZmm, other: AsmRegisterZmm) -> bool {
+pub(super) fn is_same(one: AsmRegisterZmm, other: AsmRegisterZmm) -> bool {
     Register::from(one) == Register::from(other)
 }
 
@@ -456,7 +476,7 @@ fn wide_bits(
 }
 
 /// The predicate of `vcmpps`. None signals for quiet NaNs.
-fn float_predicate(op: CmpOp) -> i32 {
+pub(super) fn float_predicate(op: CmpOp) -> i32 {
     match op {
         CmpOp::Eq => 0x00,
         CmpOp::Nan => 0x03,

@@ -158,6 +158,7 @@ impl Emitter<'_> {
     ) -> Result {
         let key = (slot, chunk);
         self.block.stored.remove(&key);
+        self.block.checked.remove(&slot);
         let known = self.block.vectors.get(&key).map(|(register, _)| *register);
         if !self.is_word(slot) {
             let register = known.map_or_else(|| self.temporary(), Ok)?;

@@ -104,6 +104,7 @@ impl Emitter<'_> {
     /// Writes the first lane's value, zero-extended.
     pub(super) fn set_base(&mut self, from: AsmRegister64, slot: Slot) -> Result {
         self.asm.mov(self.base_place(slot)?, from)?;
+        self.block.checked.remove(&slot);
         // Vectors of the old value.
         for chunk in 0..self.chunks(slot) {
             if let Some((register, _)) = self.block.vectors.remove(&(slot, chunk)) {
@@ -136,7 +137,9 @@ impl Emitter<'_> {
                 }
             }
             Operation::Bits { op, wide, src, .. } => self.scalar_bits(op, wide, src)?,
-            Operation::Float { op, rounding, src, .. } => self.scalar_float(op, rounding, src)?,
+            Operation::Float { op, wide: false, rounding, src, .. } => {
+                self.scalar_float(op, rounding, src)?
+            }
             _ => return Err(Refused),
         }
         let dst = *operation.defs().first().ok_or(Refused)?;

@@ -16,9 +16,9 @@ use crate::registers::SlotRef;
 /// these.
 const HOT: u32 = 64;
 /// A loop is interpreted from then on if lanes have left its native code more often than this, and more often than once in
-/// `GROUPS_PER_LEAVE` calls.
+/// `RUNS_PER_LEAVE` runs.
 const MANY_LEAVES: u32 = 64;
-const GROUPS_PER_LEAVE: u32 = 8;
+const RUNS_PER_LEAVE: u32 = 8;
 
 /// A loop that may run as native code.
 pub(crate) struct NativeLoop {
@@ -27,12 +27,14 @@ pub(crate) struct NativeLoop {
     pub predicates: Vec<(SlotRef, bool)>,
     /// The operations of each basic block, not fused, for lanes that leave before one of them.
     pub operations: Vec<Vec<Op>>,
+    /// The operations that vector handlers compute.
+    pub calls: Vec<Op>,
     /// Index of its first access among those of all loops.
     pub first_access: usize,
     /// The function's slots.
     slots: Vec<SlotRef>,
     visits: AtomicU32,
-    calls: AtomicU32,
+    runs: AtomicU32,
     leaves: AtomicU32,
     /// For the forms that slots have at the start of the loop when it is compiled, and for any.
     versions: [OnceLock<Option<Compiled>>; 2],
@@ -61,7 +63,7 @@ impl NativeLoop {
                     return None;
                 }
                 let leaves = self.leaves.load(Ordering::Relaxed);
-                if leaves > MANY_LEAVES && leaves > self.calls.load(Ordering::Relaxed) / GROUPS_PER_LEAVE {
+                if leaves > MANY_LEAVES && leaves > self.runs.load(Ordering::Relaxed) / RUNS_PER_LEAVE {
                     return None;
                 }
             }
@@ -92,9 +94,9 @@ impl NativeLoop {
         })
     }
 
-    /// Notes calls of the code, and whether lanes left it before an operation.
-    pub fn note(&self, calls: u32, left: bool) {
-        self.calls.fetch_add(calls, Ordering::Relaxed);
+    /// Notes runs of the code, and whether lanes left it before an operation.
+    pub fn note(&self, runs: u32, left: bool) {
+        self.runs.fetch_add(runs, Ordering::Relaxed);
         self.leaves.fetch_add(left.into(), Ordering::Relaxed);
     }
 }
@@ -110,6 +112,10 @@ impl Builder<'_> {
         };
         let native = |plan: jit::Loop| {
             let blocks = &self.function.blocks[plan.blocks.start as usize..plan.blocks.end as usize];
+            let of_call = |&(block, operation): &(usize, usize)| {
+                let first = blocks[block].ops.start as usize;
+                self.op(&self.function.ops[first + operation])
+            };
             let first_access = self.counts.native_accesses.get();
             self.counts.native_accesses.set(first_access + plan.accesses.len());
             let native = NativeLoop {
@@ -119,10 +125,11 @@ impl Builder<'_> {
                     .map(|value| (self.slot(value.slot), value.defined))
                     .collect(),
                 operations: blocks.iter().map(of_block).collect(),
+                calls: plan.calls.iter().map(of_call).collect(),
                 first_access,
                 slots: self.slots.clone(),
                 visits: AtomicU32::new(0),
-                calls: AtomicU32::new(0),
+                runs: AtomicU32::new(0),
                 leaves: AtomicU32::new(0),
                 versions: [OnceLock::new(), OnceLock::new()],
                 plan,

@@ -14,6 +14,7 @@
 
 use ir::BlockId;
 use jit::{Form, Frame, Held};
+use lanes::LaneArgs;
 use machine::mask::{GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
@@ -21,7 +22,7 @@ use smallvec::SmallVec;
 use super::request::Request;
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{Compiled, NativeLoop, Op};
+use crate::code::{Compiled, Kind, NativeLoop, Op};
 use crate::registers::{SlotRef, Window};
 use crate::shared::Shared;
 
@@ -192,7 +193,7 @@ impl Gang<'_> {
             let known = &mut regions[accesses.clone()];
             let mut context = Context { gang: self, shared, native, code, regions: known, block };
             frame.context = (&raw mut context).cast();
-            frame.find_region = find_region;
+            (frame.find_region, frame.call) = (find_region, call);
             // SAFETY: the code was made for a host with AVX-512. The words are arrays with room for the elements of both
             // groups; those that the loop writes are the gang's own. Regions are memory of the launch that holds the access,
             // and lives as long as the gang.
@@ -323,6 +324,47 @@ extern "sysv64" fn find_region(frame: *mut Frame, access: usize) -> bool {
     context.regions[access] = Some(region);
     frame.regions[access] = region.of_block(context.block);
     true
+}
+
+/// Computes an operation for the lanes of all groups of a call.
+extern "sysv64" fn call(frame: *mut Frame, index: usize) {
+    // SAFETY: as in `find_region`.
+    let (frame, context) = unsafe {
+        let frame = &mut *frame;
+        let context = &*frame.context.cast::<Context>();
+        (frame, context)
+    };
+    let Kind::Pure(op) = &context.native.calls[index].kind else { return };
+    let lanes = context.code.native.parts() * GROUP_LANES;
+    let [sources @ .., result] = &mut frame.operands;
+    let widths = op.src().iter().map(|slot| slot.width);
+    if let (Some(handler), [Some(dst), None]) = (op.lanes, op.dst) {
+        let mut args = LaneArgs {
+            dst: [result.as_mut_ptr(), std::ptr::null_mut()],
+            src: [std::ptr::null(); LaneArgs::SOURCES],
+            step: [0; LaneArgs::SOURCES],
+            lanes,
+        };
+        debug_assert!(dst.width.bytes() * lanes <= result.len());
+        for (i, (source, width)) in sources.iter().zip(widths).enumerate() {
+            (args.src[i], args.step[i]) = (source.as_ptr(), width.bytes() * GROUP_LANES);
+        }
+        // SAFETY: every operand has an element of its width for all lanes. The handler was looked up for this host.
+        unsafe { handler.call(&args) }
+        return;
+    }
+    for lane in 0..lanes {
+        let operand = |(source, width): (&[u8; 256], ir::Width)| {
+            let mut value = [0; 8];
+            let bytes = width.bytes();
+            value[..bytes].copy_from_slice(&source[lane * bytes..][..bytes]);
+            u64::from_le_bytes(value)
+        };
+        let values: SmallVec<[u64; 4]> = sources.iter().zip(widths.clone()).map(operand).collect();
+        let [value, _] = (op.sem)(&op.picks, &values);
+        let bytes = op.dst[0].map_or(0, |slot| slot.width.bytes());
+        result[lane * bytes..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+    }
 }
 
 impl Context<'_, '_> {
