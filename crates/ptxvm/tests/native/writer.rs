@@ -1,31 +1,23 @@
-//! Native code: random loops of the operations that it has, bit for bit as the reference engine runs them.
-//!
-//! The lanes of a loop leave it at different times, by several ways, and meet again. Some registers are stored at the end.
-//! Loops read a table, and read and write what belongs to their threads, in global and in shared memory.
-//! `PTXVM_LOOPS` says how many loops run instead of the default.
+//! Random loops as PTX text.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use fastrand::Rng;
-use ptxvm::{Device, Engine, Error, Module};
 
 /// The most registers of a kind that live through loops.
-const REGISTERS: usize = 12;
+pub const REGISTERS: usize = 12;
 /// Block sizes. The first ones have rows, of which several fit into a gang, and others do not.
-const BLOCKS: [[u32; 2]; 7] = [[96, 1], [128, 1], [16, 8], [32, 4], [16, 6], [100, 1], [64, 1]];
+pub const BLOCKS: [[u32; 2]; 7] = [[96, 1], [128, 1], [16, 8], [32, 4], [16, 6], [100, 1], [64, 1]];
 /// The most threads of a block.
-const THREADS: usize = 128;
-const GRID: usize = 3;
+pub const THREADS: usize = 128;
+pub const GRID: usize = 3;
 /// Results of a thread: registers, numbers and predicates, and two wide registers.
-const RESULTS: usize = 2 * REGISTERS + 1 + 4;
+pub const RESULTS: usize = 2 * REGISTERS + 1 + 4;
 /// Words of a thread's memory.
-const OWN: usize = 8;
+pub const OWN: usize = 8;
 
 /// Loops as PTX text.
-struct Writer {
+pub struct Writer {
     rng: Rng,
     text: String,
     labels: usize,
@@ -34,7 +26,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn kernel(seed: u64) -> String {
+    /// A kernel `k(in, out, own)`: what it reads, its results, and the memory of its threads.
+    pub fn kernel(seed: u64) -> String {
         let registers = if seed % 3 == 1 { REGISTERS } else { 5 };
         let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0, registers };
         let results = 4 * RESULTS;
@@ -261,7 +254,9 @@ impl Writer {
             10 => format!("mul.wide.{ty}32 {d}, {r}, {s}"),
             11 => format!("mad.wide.{ty}32 {d}, {r}, {s}, {b}"),
             12 => format!("cvt.{ty}64.{ty}32 {d}, {r}"),
-            13 => format!("cvt.u32.u64 {r}, {a}").replace(", 7", ", %d0"),
+            13 if rng.bool() => format!("cvt.u32.u64 {r}, {a}").replace(", 7", ", %d0"),
+            // The sum wraps around in some lanes.
+            13 => format!("add.s32 %t, %v, 0x7fffffc0;\ncvt.s64.s32 {d}, %t"),
             14 => format!("setp.{compare}.{ty}64 {p}|{q}, {a}, {b}"),
             _ => format!("selp.b64 {d}, {a}, {b}, {p}"),
         }
@@ -360,99 +355,4 @@ impl Writer {
             _ => format!("{}.pred {pd}, {pa}, {pb}", &boolean[1..]),
         }
     }
-}
-
-/// Bits that arithmetic treats in a special way, small integers, and any.
-fn inputs(seed: u64) -> Vec<u32> {
-    let mut rng = Rng::with_seed(seed);
-    let special =
-        [0, 1, 0x8000_0000, 0x7f80_0000, 0xff80_0000, 0x7fff_ffff, 0x7f80_0001, 0xffc0_1234, 0x0080_0000, !0];
-    let number = |_| match rng.u8(..4) {
-        0 => special[rng.usize(..special.len())],
-        1 => rng.u32(..10),
-        2 => (rng.f32() * 16.0 - 8.0).to_bits(),
-        _ => rng.u32(..),
-    };
-    (0..GRID * THREADS * RESULTS).map(number).collect()
-}
-
-fn run(module: &Module, seed: u64, engine: Engine) -> Result<(Vec<u32>, u64), Error> {
-    let device = Device::new();
-    let input = inputs(seed);
-    let (table, output) = (device.array(&input)?, device.zeros::<u32>(input.len())?);
-    let own = device.zeros::<u32>(2 * OWN * GRID * THREADS)?;
-    let [x, y] = BLOCKS[seed as usize % BLOCKS.len()];
-    let launch = device.load(module)?.launch("k").grid(GRID as u32).block((x, y)).engine(engine);
-    let report = launch.arg(&table).arg(&output).arg(&own).run()?;
-    let results = [output.read()?, own.read()?].concat();
-    Ok((results, report.thread_instructions))
-}
-
-#[test]
-fn random_loops_are_those_of_the_reference_engine() {
-    let count = std::env::var("PTXVM_LOOPS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
-    let first = std::env::var("PTXVM_LOOP").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
-    let mut native = 0;
-    for seed in first..first + count {
-        let text = Writer::kernel(seed);
-        let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let loops = module
-            .program()
-            .functions
-            .iter()
-            .flatten()
-            .flat_map(|function| jit::loops(function, |_, _| true));
-        let loops: Vec<_> = loops.collect();
-        native += usize::from(loops.iter().filter_map(|a_loop| a_loop.compile(|_| None)).next().is_some());
-        let expected = run(&module, seed, Engine::Reference).expect("it ends");
-        for engine in [Engine::Native, Engine::Interpreter] {
-            let found = run(&module, seed, engine)
-                .unwrap_or_else(|error| panic!("loop {seed}, {engine:?}: {error}\n{text}"));
-            for (index, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
-                let (thread, result) = (index / RESULTS, index % RESULTS);
-                let place = format!("loop {seed}, {engine:?}: thread {thread}, result {result}");
-                assert_eq!(format!("{found:#x}"), format!("{expected:#x}"), "{place}\n{text}");
-            }
-            assert_eq!(found.1, expected.1, "instructions of loop {seed}, {engine:?}\n{text}");
-        }
-    }
-    if cfg!(all(target_arch = "x86_64", unix)) {
-        assert!(native as u64 > count / 2, "{native} of {count} loops have native code");
-    }
-}
-
-/// Native code looks whether it must stop, and loops without an end let others run.
-#[test]
-fn a_loop_without_an_end_can_be_cancelled() {
-    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<3>; .reg .pred %p;\n\
-                mov.u32 %r0, %tid.x;\nL:\nmul.lo.u32 %r0, %r0, 3;\nsetp.ne.u32 %p, %r0, 1;\n@%p bra L;\nret;\n}\n";
-    let module = Module::from_ptx(text).expect("a module");
-    let cancel = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&cancel);
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(50));
-        seen.store(true, Ordering::Relaxed);
-    });
-    let loaded = Device::new().load(&module).expect("room");
-    let launch = loaded.launch("k").block(64).engine(Engine::Native);
-    let outcome = launch.configure(|config| config.cancel = Some(cancel)).run();
-    assert!(matches!(outcome, Err(Error::Cancelled { .. })), "{outcome:?}");
-}
-
-/// Groups that the first time slice does not come to, and one that it ends in, go on in the next ones.
-#[test]
-fn a_long_loop_takes_several_time_slices() {
-    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
-                .reg .b32 %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b;\n\
-                mov.u32 %r0, %tid.x;\nmov.u32 %r1, 0;\nsetp.eq.u32 %q, %r0, 5;\n\
-                L:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %q, %r1, %r0;\nadd.u32 %r2, %r0, 500000;\n\
-                setp.lt.u32 %p, %r1, %r2;\n@%p bra L;\n\
-                selp.b32 %r3, 7, %r1, %q;\nmul.wide.u32 %a, %r0, 4;\nld.param.u64 %b, [out];\nadd.u64 %a, %a, %b;\n\
-                st.global.u32 [%a], %r3;\nret;\n}\n";
-    let module = Module::from_ptx(text).expect("a module");
-    let device = Device::new();
-    let out = device.zeros::<u32>(160).expect("room");
-    let launch = device.load(&module).expect("room").launch("k").block(160).engine(Engine::Native).arg(&out);
-    launch.run().expect("it ends");
-    assert_eq!(out.read().expect("an array"), (500_000..500_160).collect::<Vec<u32>>());
 }
