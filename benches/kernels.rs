@@ -227,6 +227,53 @@ fn integers(c: &mut Criterion, rows: &mut Vec<Row>) {
     });
 }
 
+/// Loops that read memory: the same elements in all lanes, and elements that are far apart; and one of f64.
+fn numbers(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let file = Path::new(EXAMPLES).join("../benches/loops.ptx");
+
+    let count = 4096usize;
+    let bodies: Vec<[f32; 4]> = floats(4 * count, 7).as_chunks().0.to_vec();
+    let (input, out) = (device.array(bodies.as_flattened()), device.zeros::<f32>(4 * count));
+    let (input, out) = (input.expect("room"), out.expect("room"));
+    let args = vec![Arg::from(&out), Arg::from(&input), Arg::from(count as u32)];
+    let kernel = Kernel::of_file(&file, &device, "nbody", [16, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut accelerations = vec![[0f32; 4]; count];
+    native::nbody(&mut accelerations, &bodies);
+    let expected: Vec<u32> = accelerations.as_flattened().iter().map(|value| value.to_bits()).collect();
+    assert_eq!(bits(&out), expected, "nbody");
+    compare(c, rows, "N-body 4096", Work::Flops(18.0 * (count * count) as f64), &kernel, || {
+        native::nbody(black_box(&mut accelerations), black_box(&bodies));
+    });
+
+    let (count, columns) = (16384usize, 256usize);
+    let matrix = floats(count * columns, 8);
+    let (input, out) = (device.array(&matrix).expect("room"), device.zeros::<f32>(count).expect("room"));
+    let args = vec![Arg::from(&out), Arg::from(&input), Arg::from(columns as u32)];
+    let kernel = Kernel::of_file(&file, &device, "row_sums", [64, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut sums = vec![0f32; count];
+    native::row_sums(&mut sums, &matrix, columns);
+    assert_eq!(bits(&out), sums.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), "row sums");
+    compare(c, rows, "row sums 16K x 256", Work::Flops((count * columns) as f64), &kernel, || {
+        native::row_sums(black_box(&mut sums), black_box(&matrix), columns);
+    });
+
+    let (count, rounds) = (1usize << 20, 64u32);
+    let out = device.zeros::<f64>(count).expect("room");
+    let args = vec![Arg::from(&out), Arg::from(rounds)];
+    let kernel = Kernel::of_file(&file, &device, "logistic", [4096, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut values = vec![0f64; count];
+    native::logistic(&mut values, rounds);
+    assert_eq!(out.read().expect("a readable array"), values, "logistic");
+    let flops = 3.0 * f64::from(rounds) * count as f64;
+    compare(c, rows, "f64 logistic map 1M x 64", Work::Flops(flops), &kernel, || {
+        native::logistic(black_box(&mut values), rounds);
+    });
+}
+
 fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {
     let device = Device::new();
     let n = 512usize;
@@ -412,6 +459,7 @@ fn main() {
     clamp(&mut c, &mut rows, "f16x2 clamp 128K halves", 128 << 10);
     mandelbrot(&mut c, &mut rows);
     integers(&mut c, &mut rows);
+    numbers(&mut c, &mut rows);
     matmul(&mut c, &mut rows);
     mma(&mut c, &mut rows);
     block_sum(&mut c, &mut rows);

@@ -135,6 +135,61 @@ native! {
 }
 
 native! {
+    /// Accelerations of bodies (x, y, z, mass), as in benches/loops.ptx.
+    fn nbody(accelerations: &mut [[f32; 4]], bodies: &[[f32; 4]]) {
+        for (chunk, out) in accelerations.chunks_exact_mut(WIDE).enumerate() {
+            let own: [[f32; WIDE]; 3] =
+                std::array::from_fn(|axis| std::array::from_fn(|i| bodies[chunk * WIDE + i][axis]));
+            let mut sums = [[0f32; WIDE]; 3];
+            for body in bodies {
+                for i in 0..WIDE {
+                    let [x, y, z] = std::array::from_fn(|axis| body[axis] - own[axis][i]);
+                    let square = z.mul_add(z, y.mul_add(y, x.mul_add(x, 0.01)));
+                    let weight = body[3] / (square * square.sqrt());
+                    for (sum, distance) in sums.iter_mut().zip([x, y, z]) {
+                        sum[i] = distance.mul_add(weight, sum[i]);
+                    }
+                }
+            }
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = [sums[0][i], sums[1][i], sums[2][i], sums[2][i]];
+            }
+        }
+    }
+}
+
+native! {
+    /// The sum of each row, in the order of its elements.
+    fn row_sums(sums: &mut [f32], matrix: &[f32], columns: usize) {
+        for (chunk, out) in sums.chunks_exact_mut(16).enumerate() {
+            let rows: [&[f32]; 16] = std::array::from_fn(|i| &matrix[(chunk * 16 + i) * columns..][..columns]);
+            let mut sum = [0f32; 16];
+            for column in 0..columns {
+                for (sum, row) in sum.iter_mut().zip(&rows) {
+                    *sum += row[column];
+                }
+            }
+            out.copy_from_slice(&sum);
+        }
+    }
+}
+
+native! {
+    /// Steps of the logistic map, as in benches/loops.ptx.
+    fn logistic(values: &mut [f64], rounds: u32) {
+        for (chunk, out) in values.chunks_exact_mut(WIDE).enumerate() {
+            let mut x: [f64; WIDE] = std::array::from_fn(|i| (chunk * WIDE + i + 1) as f64 * (1.0 / 2_097_152.0));
+            for _ in 0..rounds {
+                for x in &mut x {
+                    *x *= (1.0 - *x) * 3.9;
+                }
+            }
+            out.copy_from_slice(&x);
+        }
+    }
+}
+
+native! {
     /// `c = a * b` for square row-major matrices, each element summed in ascending order with `fma`.
     fn matmul(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
         const ROWS: usize = 4;

@@ -12,6 +12,7 @@ use fastrand::Rng;
 use ptxvm::{Device, Engine, Error, Module};
 use writer::{BLOCKS, GRID, OWN, RESULTS, THREADS, Writer};
 
+mod directed;
 mod writer;
 
 /// Bits that arithmetic treats in a special way, small integers, and any.

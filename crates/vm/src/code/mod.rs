@@ -11,6 +11,7 @@ mod fuse;
 mod linear;
 mod matrix;
 mod native;
+mod pace;
 mod shuffle;
 mod signature;
 mod special;
@@ -38,6 +39,7 @@ pub(crate) use matrix::{
     ScaleData, Strided,
 };
 pub(crate) use native::{Compiled, NativeLoop};
+pub(crate) use pace::{Lap, Turn};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;

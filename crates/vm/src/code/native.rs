@@ -10,11 +10,9 @@ use machine::NativeCode;
 use super::Op;
 use super::build::Builder;
 use super::linear::Linear;
+use super::pace::{Paces, Turn};
 use crate::registers::SlotRef;
 
-/// How many iterations of a loop gangs interpret before it is compiled. Compiling takes about as long as interpreting
-/// these.
-const HOT: u32 = 64;
 /// A loop is interpreted from then on if lanes have left its native code more often than this, and more often than once in
 /// `RUNS_PER_LEAVE` runs.
 const MANY_LEAVES: u32 = 64;
@@ -33,7 +31,7 @@ pub(crate) struct NativeLoop {
     pub first_access: usize,
     /// The function's slots.
     slots: Vec<SlotRef>,
-    visits: AtomicU32,
+    pub paces: Paces,
     runs: AtomicU32,
     leaves: AtomicU32,
     /// For the forms that slots have at the start of the loop when it is compiled, and for any.
@@ -52,23 +50,24 @@ pub(crate) struct Compiled {
 }
 
 impl NativeLoop {
-    /// The machine code for a gang at the start of the loop, if it is time for it. `form`: how a slot steps now.
+    /// What a gang at the start of the loop is to do.
     #[inline]
-    pub fn code(&self, when: NativeCode, form: impl Fn(SlotRef) -> Option<Form>) -> Option<&Compiled> {
+    pub fn turn(&self, when: NativeCode) -> Turn {
         match when {
-            NativeCode::Always => {}
+            NativeCode::Always => Turn::Native,
             NativeCode::Hot => {
-                if self.visits.load(Ordering::Relaxed) < HOT {
-                    self.visits.fetch_add(1, Ordering::Relaxed);
-                    return None;
-                }
                 let leaves = self.leaves.load(Ordering::Relaxed);
                 if leaves > MANY_LEAVES && leaves > self.runs.load(Ordering::Relaxed) / RUNS_PER_LEAVE {
-                    return None;
+                    return Turn::Interpret;
                 }
+                self.paces.turn()
             }
-            _ => return None,
+            _ => Turn::Interpret,
         }
+    }
+
+    /// The machine code. `form`: how a slot steps now.
+    pub fn code(&self, form: impl Fn(SlotRef) -> Option<Form>) -> Option<&Compiled> {
         let [special, general] = &self.versions;
         let special = special.get_or_init(|| self.compile(|slot| form(self.slots[slot.index()])));
         let fits = |code: &&Compiled| {
@@ -128,7 +127,7 @@ impl Builder<'_> {
                 calls: plan.calls.iter().map(of_call).collect(),
                 first_access,
                 slots: self.slots.clone(),
-                visits: AtomicU32::new(0),
+                paces: Paces::default(),
                 runs: AtomicU32::new(0),
                 leaves: AtomicU32::new(0),
                 versions: [OnceLock::new(), OnceLock::new()],

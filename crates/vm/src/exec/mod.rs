@@ -64,7 +64,7 @@ use machine::mask::Mask;
 use machine::{Access, Fault, FaultKind, Place};
 
 use crate::affine::LaneRows;
-use crate::code::{Block, Code, Function, Guard, Kind, MemoryOp, Op, Terminator};
+use crate::code::{Block, Code, Function, Guard, Kind, Lap, MemoryOp, Op, Terminator};
 use crate::cta_batch::CtaBatch;
 use crate::limits::{REDUCTION_COST, Stop};
 use crate::local_memory::LocalMemory;
@@ -145,6 +145,8 @@ pub(crate) struct Gang<'l> {
     begins: bool,
     printed: print::Printed,
     put_off: Option<print::PutOff>,
+    /// The measurement of a loop that may run as native code.
+    lap: Option<Lap>,
 }
 
 impl<'l> Gang<'l> {
@@ -177,6 +179,7 @@ impl<'l> Gang<'l> {
             begins: false,
             printed: print::Printed::default(),
             put_off: None,
+            lap: None,
         }
     }
 
@@ -281,8 +284,7 @@ impl<'l> Gang<'l> {
             if let Some(native) = &block.native
                 && !O::WATCHES
                 && self.runs_native(native)
-                && let Some(code) =
-                    native.code(self.launch.native_code, |slot| self.native_form(window, slot))
+                && let Some(code) = native.code(|slot| self.native_form(window, slot))
             {
                 changed = true;
                 *budget -= 1;

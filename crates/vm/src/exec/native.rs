@@ -12,6 +12,8 @@
 //!
 //! Narrowest test: `ptxvm/tests/native.rs`.
 
+use std::time::Instant;
+
 use ir::BlockId;
 use jit::{Form, Frame, Held};
 use lanes::LaneArgs;
@@ -22,7 +24,7 @@ use smallvec::SmallVec;
 use super::request::Request;
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{Compiled, Kind, NativeLoop, Op};
+use crate::code::{Compiled, Kind, Lap, NativeLoop, Op, Turn};
 use crate::registers::{SlotRef, Window};
 use crate::shared::Shared;
 
@@ -92,12 +94,22 @@ impl Gang<'_> {
         form(affine, self.registers.rows())
     }
 
-    /// Whether the loop's accesses can be made by native code: the groups of a call belong to one CTA.
-    pub(super) fn runs_native(&self, native: &NativeLoop) -> bool {
+    /// Whether a loop runs as native code now. Otherwise it may be measured.
+    pub(super) fn runs_native(&mut self, native: &NativeLoop) -> bool {
         let rows = self.registers.rows();
-        native.plan.accesses.is_empty()
+        // The accesses of a call are those of one CTA.
+        let fits = native.plan.accesses.is_empty()
             || rows.blocks() == 1
-            || rows.block_lanes().is_multiple_of(2 * GROUP_LANES)
+            || rows.block_lanes().is_multiple_of(2 * GROUP_LANES);
+        match native.turn(self.launch.native_code) {
+            _ if !fits => false,
+            Turn::Native => true,
+            Turn::Interpret => false,
+            Turn::Measure => {
+                Lap::next(&mut self.lap, &native.paces, self.steps.instructions);
+                false
+            }
+        }
     }
 
     /// Takes a path that is at the start of a loop through the loop.
@@ -109,6 +121,7 @@ impl Gang<'_> {
         window: Window,
         shared: &Shared,
     ) -> Ran<'c> {
+        let start = Instant::now();
         self.registers.expand();
         let words: SmallVec<[(*mut u8, usize); 16]> = code
             .words
@@ -230,6 +243,8 @@ impl Gang<'_> {
             }
         }
         self.steps.instructions += frame.instructions;
+        native.paces.note_native(start.elapsed(), frame.instructions);
+        self.lap = None;
 
         let inside = native.plan.blocks.clone().map(BlockId);
         let mut places: SmallVec<[(BlockId, Mask); 4]> = inside
