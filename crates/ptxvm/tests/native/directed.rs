@@ -39,7 +39,7 @@ fn wide(index: usize) -> u64 {
 fn run(body: &str, engine: Engine) -> Result<Vec<u32>, Error> {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
-         .reg .b32 %r<4>, %v, %c, %t; .reg .f32 %f<5>; .reg .b64 %d<7>, %a, %w, %e; .reg .pred %p<3>;\n\
+         .reg .b32 %r<4>, %v, %c, %t; .reg .f32 %f<5>; .reg .b64 %d<8>, %a, %w, %e; .reg .pred %p<3>;\n\
          ld.param.u64 %w, [in];\nld.param.u64 %a, [out];\nmov.u32 %v, %tid.x;\n\
          mad.wide.u32 %w, %v, 32, %w;\nmad.wide.u32 %a, %v, 32, %a;\n\
          ld.global.v2.b32 {{%r0, %r1}}, [%w];\nmov.b32 %f0, %r0;\nmov.b32 %f1, %r1;\n\
@@ -117,11 +117,11 @@ fn operations_on_special_values() {
 fn numbers_for_all_lanes() {
     for body in [
         // Sums that wrap around in some lanes, and differences.
-        "add.s32 %t, %v, 0x7fffff80;\nadd.s32 %t, %t, %c;\ncvt.s64.s32 %d2, %t;",
-        "add.s32 %t, %v, 0xffffff80;\nadd.s32 %t, %t, %c;\ncvt.u64.u32 %d2, %t;\ncvt.s64.s32 %d3, %t;",
-        "sub.s32 %t, %c, %v;\nmul.wide.s32 %d2, %t, 12;\nmul.wide.u32 %d3, %t, 3;",
-        "sub.s32 %t, %c, %v;\nneg.s32 %t, %t;\ncvt.s64.s32 %d2, %t;",
-        "mad.lo.s32 %t, %v, 5, %c;\nshl.b32 %t, %t, 3;\nmul.wide.s32 %d2, %t, -7;",
+        "add.s32 %t, %v, 0x7fffff80;\nadd.s32 %t, %t, %c;\ncvt.s64.s32 %d4, %t;",
+        "add.s32 %t, %v, 0xffffff80;\nadd.s32 %t, %t, %c;\ncvt.u64.u32 %d4, %t;\ncvt.s64.s32 %d5, %t;",
+        "sub.s32 %t, %c, %v;\nmul.wide.s32 %d4, %t, 12;\nmul.wide.u32 %d5, %t, 3;",
+        "sub.s32 %t, %c, %v;\nneg.s32 %t, %t;\ncvt.s64.s32 %d4, %t;",
+        "mad.lo.s32 %t, %v, 5, %c;\nshl.b32 %t, %t, 3;\nmul.wide.s32 %d4, %t, -7;",
         // Numbers of the loop alone.
         "shl.b32 %t, %c, %c;\nxor.b32 %t, %t, -3;\nshr.s32 %r2, %t, %c;\nshr.u32 %r3, %t, 40;",
         "cvt.rn.f32.u32 %f4, %c;\ndiv.rz.f32 %f4, %f4, 0f40400000;\nmov.b32 %r2, %f4;",
@@ -129,7 +129,7 @@ fn numbers_for_all_lanes() {
     ] {
         // A loop without values of single lanes is interpreted.
         let own =
-            "xor.b64 %d2, %d2, %d0;\nxor.b64 %d3, %d3, %d0;\nxor.b32 %r2, %r2, %r0;\nxor.b32 %r3, %r3, %r0;";
+            "xor.b64 %d2, %d4, %d0;\nxor.b64 %d3, %d5, %d0;\nxor.b32 %r2, %r2, %r0;\nxor.b32 %r3, %r3, %r0;";
         is_that_of_the_reference_engine(&format!("{body}\n{own}"));
     }
 }
@@ -159,7 +159,7 @@ fn other_nans_of_f64_are_kept() {
          fma.rn.f64 %d2, %d4, %d3, %d4;",
         // Copies of what is loaded.
         "ld.global.b64 %d4, [%w+16];\nxor.b64 %d5, %d4, 16;\nsetp.lt.u32 %p1, %r1, 9;\n\
-         selp.b64 %d6, %d4, %d5, %p1;\nselp.b64 %d4, %d5, %d4, %p1;\nsub.f64 %d2, %d6, %d4;",
+         selp.b64 %d6, %d4, %d5, %p1;\nselp.b64 %d7, %d5, %d4, %p1;\nsub.f64 %d2, %d6, %d7;",
         "setp.lt.u32 %p1, %c, 1;\nld.global.b64 %d2, [%w+24];\nselp.b64 %d3, %d2, %d0, %p1;\n\
          add.f64 %d3, %d3, %d2;\nfma.rn.f64 %d3, %d0, %d1, %d3;",
     ] {
