@@ -53,9 +53,9 @@ pub struct Frame {
     /// For each of [`Loop::accesses`](crate::Loop::accesses): where it may go.
     pub regions: [Region; MOST_ACCESSES],
     /// Finds a region for the lanes of [`Frame::asking`], and says whether it has. The number: of the access.
-    pub find_region: extern "sysv64" fn(*mut Frame, usize) -> bool,
+    pub find_region: extern "C" fn(*mut Frame, usize) -> bool,
     /// Computes one of [`Loop::calls`](crate::Loop::calls).
-    pub call: extern "sysv64" fn(*mut Frame, usize),
+    pub call: extern "C" fn(*mut Frame, usize),
     /// For [`Frame::find_region`] and [`Frame::call`].
     pub context: *mut std::ffi::c_void,
     /// The lanes that an access is for.
@@ -80,10 +80,10 @@ pub struct Frame {
 impl Frame {
     /// A frame without lanes, and without regions.
     pub fn new(fuel: i64) -> Frame {
-        extern "sysv64" fn none(_: *mut Frame, _: usize) -> bool {
+        extern "C" fn none(_: *mut Frame, _: usize) -> bool {
             false
         }
-        extern "sysv64" fn nothing(_: *mut Frame, _: usize) {}
+        extern "C" fn nothing(_: *mut Frame, _: usize) {}
         Frame {
             operands: [[0; 256]; MOST_SOURCES + 1],
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],

@@ -327,7 +327,7 @@ impl Gang<'_> {
 }
 
 /// Finds the region that holds an access of all lanes that ask.
-extern "sysv64" fn find_region(frame: *mut Frame, access: usize) -> bool {
+extern "C" fn find_region(frame: *mut Frame, access: usize) -> bool {
     // SAFETY: `run_native` calls the code with a frame and a context that live until it returns, and uses neither
     // meanwhile.
     let (frame, context) = unsafe {
@@ -342,7 +342,7 @@ extern "sysv64" fn find_region(frame: *mut Frame, access: usize) -> bool {
 }
 
 /// Computes an operation for the lanes of all groups of a call.
-extern "sysv64" fn call(frame: *mut Frame, index: usize) {
+extern "C" fn call(frame: *mut Frame, index: usize) {
     // SAFETY: as in `find_region`.
     let (frame, context) = unsafe {
         let frame = &mut *frame;
