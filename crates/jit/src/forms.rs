@@ -51,6 +51,9 @@ impl Form {
     }
 }
 
+/// After so many rounds over the operations only literals count as even.
+const MOST_ROUNDS: u32 = 32;
+
 /// What is known of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
@@ -81,8 +84,12 @@ pub(crate) fn forms(source: &Loop, entry: impl Fn(Slot) -> Option<Form>) -> BTre
             }
         }
     }
-    // What is known of a slot changes twice at the most.
-    loop {
+    // What is known of a slot changes twice at the most. Chains against the order of the operations take one round for each
+    // link.
+    for round in 0.. {
+        if round == MOST_ROUNDS {
+            return source.literals.keys().map(|&slot| (slot, Form::UNIFORM)).collect();
+        }
         let mut changed = false;
         for operation in operations(&source.bodies) {
             let result = result(source, operation, |slot| known.get(&slot).copied());
