@@ -5,7 +5,7 @@
 //! code takes 16 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
-//! - `operation`: the operations that native code has
+//! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
 //! - `emit`: machine code for a loop (`iced-x86`)
@@ -34,6 +34,7 @@ mod kinds;
 mod loops;
 mod native;
 mod operation;
+mod translate;
 
 use ir::Slot;
 

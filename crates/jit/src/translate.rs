@@ -1,0 +1,287 @@
+//! How lowered operations become operations of native code.
+
+use ir::{Base, OpKind, SimpleOp, Slot, Width};
+use isa::{BoolOp, Form, Mod, Picks, Rounding, Space, Type};
+
+use crate::MOST_SOURCES;
+use crate::operation::{Access, Bits, Conversion, Float, Operation, Ordering};
+
+impl Operation {
+    /// The operation for a lowered one, if there is one. `width`: of a slot. `index` and `calls`: of the next access and
+    /// call.
+    pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width, index: usize, calls: usize) -> Option<Operation> {
+        if op.guard.is_some() {
+            return None;
+        }
+        let made = match &op.kind {
+            OpKind::Pure { form, picks, function, dst, src } => {
+                let native = pure(form, picks, function, *dst, src);
+                native.or_else(|| call(form, function, *dst, src, &width, calls))?
+            }
+            OpKind::Cvta { dst, src, space: Space::Global, .. } if width(*src) == width(*dst) => {
+                Operation::copy(*dst, *src, width(*dst))
+            }
+            OpKind::Simple(SimpleOp::Copy { dst, src }) => Operation::copy(*dst, *src, width(*dst)),
+            OpKind::Simple(SimpleOp::Not { dst, src }) => {
+                Operation::Pass { dst: *dst, src: *src, negated: true }
+            }
+            OpKind::Simple(SimpleOp::Offset { dst, src, addend }) => {
+                let wide = width(*dst) == Width::W64;
+                Operation::Offset { wide, dst: *dst, src: *src, addend: *addend }
+            }
+            OpKind::Simple(SimpleOp::Resize { dst, src, bits: 32, signed }) => {
+                match (width(*src), width(*dst)) {
+                    (Width::W32, Width::W64) => Operation::Widen { signed: *signed, dst: *dst, src: *src },
+                    (Width::W64, Width::W32) => Operation::Narrow { dst: *dst, src: *src },
+                    (Width::W32, Width::W32) => Operation::copy(*dst, *src, Width::W32),
+                    _ => return None,
+                }
+            }
+            OpKind::Load(load) if !load.semantics.is_strong() => {
+                let access = access(&load.address, load.bytes, load.dst.len(), index, &width)?;
+                let fits = |slot: &Slot| width(*slot).bytes() == load.bytes as usize;
+                if !load.dst.iter().flatten().all(fits) {
+                    return None;
+                }
+                Operation::Load { access, dst: load.dst.to_vec() }
+            }
+            OpKind::Store(store) if !store.semantics.is_strong() => {
+                let access = access(&store.address, store.bytes, store.src.len(), index, &width)?;
+                if !store.src.iter().all(|slot| width(*slot).bytes() == store.bytes as usize) {
+                    return None;
+                }
+                Operation::Store { access, src: store.src.to_vec() }
+            }
+            _ => return None,
+        };
+        let fits = |slot: Slot| width(slot) != Width::W16;
+        made.uses().into_iter().chain(made.defs()).all(fits).then_some(made)
+    }
+
+    fn copy(dst: Slot, src: Slot, width: Width) -> Operation {
+        match width {
+            Width::Pred => Operation::Pass { dst, src, negated: false },
+            width => Operation::Bits { op: Bits::Copy, wide: width == Width::W64, dst, src: [src; 3] },
+        }
+    }
+}
+
+/// Operations that take so long that a call hardly matters.
+const HEAVY: [&str; 12] = [
+    "float::cos_approx",
+    "float::cos_cycles",
+    "float::div_approx",
+    "float::ex2_approx",
+    "float::lg2_approx",
+    "float::rcp_approx",
+    "float::rsqrt_approx",
+    "float::sin_approx",
+    "float::sin_cycles",
+    "float::tanh_approx",
+    "integer::div",
+    "integer::rem",
+];
+
+/// A call of the vector handler of a pure operation.
+fn call(
+    form: &Form,
+    function: &str,
+    dst: [Option<Slot>; 2],
+    src: &[Slot],
+    width: impl Fn(Slot) -> Width,
+    index: usize,
+) -> Option<Operation> {
+    let [Some(dst), None] = dst else { return None };
+    let fits = |slot: &Slot| matches!(width(*slot), Width::W32 | Width::W64);
+    let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
+    (suits && src.len() <= MOST_SOURCES && src.iter().all(fits)).then(|| Operation::Call {
+        index,
+        dst,
+        src: src.to_vec(),
+    })
+}
+
+fn access(
+    address: &ir::Address,
+    bytes: u32,
+    count: usize,
+    index: usize,
+    width: impl Fn(Slot) -> Width,
+) -> Option<Access> {
+    let Base::Slot(base) = address.base else { return None };
+    let suits = matches!(address.space, Space::Global | Space::Generic | Space::Shared | Space::Const);
+    let wide = width(base) == Width::W64;
+    let offset = i32::try_from(address.offset).ok()?;
+    (suits && matches!(bytes, 4 | 8) && (wide || address.space == Space::Shared)).then_some(Access {
+        index,
+        base,
+        offset: offset.into(),
+        bytes,
+        count: count as u32,
+    })
+}
+
+/// `function`: of `sem`, as the row of the table names it.
+fn pure(
+    form: &Form,
+    picks: &Picks,
+    function: &str,
+    dst: [Option<Slot>; 2],
+    src: &[Slot],
+) -> Option<Operation> {
+    // What a modifier changes is not native yet, unless its operation below looks at it.
+    let known = |&m: &Mod| {
+        m.rounding().is_some()
+            || m.cmp().is_some()
+            || m.bool_op().is_some()
+            || matches!(m, Mod::Lo | Mod::Wide)
+            || m == Mod::Approx && function == "float::sqrt_approx"
+    };
+    if form.carry.reads || form.carry.writes || !picks.mods().iter().all(known) {
+        return None;
+    }
+    let ty = picks.ty(0);
+    let at = |i: usize| src.get(i).or(src.last()).copied();
+    let all = [at(0)?, at(1)?, at(2)?];
+    if let "compare::setp" = function {
+        let ordering = ordering(ty)?;
+        let wide = ty.bits() == 64;
+        let with = match (picks.bool_op(), src.len()) {
+            (None, 2) => None,
+            (Some(op), 3) => Some((op, src[2])),
+            _ => return None,
+        };
+        return Some(Operation::Compare {
+            op: picks.cmp()?,
+            wide,
+            ordering,
+            dst,
+            src: [src[0], src[1]],
+            with,
+        });
+    }
+    let [Some(dst), None] = dst else { return None };
+    if ty == Type::Pred {
+        let op = match function {
+            "logic::and" => BoolOp::And,
+            "logic::or" => BoolOp::Or,
+            "logic::xor" => BoolOp::Xor,
+            "logic::not" => return Some(Operation::Pass { dst, src: src[0], negated: true }),
+            _ => return None,
+        };
+        return Some(Operation::Logic { op, dst, src: [all[0], all[1]] });
+    }
+    if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 {
+        return None;
+    }
+    let wide = ty.bits() == 64;
+    if function == "compare::selp" {
+        return Some(Operation::Select { wide, dst, src: [all[0], all[1]], pred: all[2] });
+    }
+    if let Some(conversion) = conversion(function, ty, picks) {
+        let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+        return Some(Operation::Convert { conversion, rounding, dst, src: src[0] });
+    }
+    if matches!(ty, Type::F32 | Type::F64) {
+        let op = match function {
+            "float::add" => Float::Add,
+            "float::sub" => Float::Sub,
+            "float::mul" => Float::Mul,
+            "float::fma" => Float::Fma,
+            "float::div" => Float::Div,
+            "float::rcp" => Float::Rcp,
+            // Both round: the approximation is the nearest number here.
+            "float::sqrt" => Float::Sqrt,
+            "float::sqrt_approx" if !wide => Float::Sqrt,
+            "float::min" => Float::Min,
+            "float::max" => Float::Max,
+            _ => {
+                let op = match function {
+                    "float::abs" => Bits::AbsFloat,
+                    "float::neg" => Bits::NegFloat,
+                    "convert::int_to_float" if wide || !rounds_to_nearest(picks) => return None,
+                    "convert::int_to_float" if picks.ty(1) == Type::S32 => Bits::FromSigned,
+                    "convert::int_to_float" if picks.ty(1) == Type::U32 => Bits::FromUnsigned,
+                    _ => return None,
+                };
+                return Some(Operation::Bits { op, wide, dst, src: all });
+            }
+        };
+        let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+        // `add.f32.f16` has a second type.
+        let plain = picks.types().len() == 1 && rounding != Rounding::NearestAway;
+        return plain.then_some(Operation::Float { op, wide, rounding, dst, src: all });
+    }
+    if function == "convert::int_to_int" && !picks.has(Mod::Sat) {
+        let signed = picks.ty(1).is_signed();
+        return match (picks.ty(1).bits(), ty.bits()) {
+            (32, 64) => Some(Operation::Widen { signed, dst, src: src[0] }),
+            (64, 32) => Some(Operation::Narrow { dst, src: src[0] }),
+            (32, 32) | (64, 64) => Some(Operation::Bits { op: Bits::Copy, wide, dst, src: all }),
+            _ => None,
+        };
+    }
+    if function == "convert::float_to_int" && picks.ty(1) == Type::F32 && !wide {
+        let rounding = picks.rounding()?;
+        return Some(Operation::ToInteger { signed: ty.is_signed(), rounding, dst, src: src[0] });
+    }
+    if picks.types().len() != 1 || ty.is_float() {
+        return None;
+    }
+    let signed = ty.is_signed();
+    let low = picks.has(Mod::Lo);
+    if matches!(function, "integer::mul_wide" | "integer::mad_wide") {
+        let addend = (function == "integer::mad_wide").then_some(all[2]);
+        return (!wide).then_some(Operation::MulWide { signed, dst, src: [all[0], all[1]], addend });
+    }
+    let op = match function {
+        "integer::add" => Bits::Add,
+        "integer::sub" => Bits::Sub,
+        "integer::mul" if low => Bits::Mul,
+        "integer::mad" if low => Bits::Mad,
+        "integer::min" if signed => Bits::MinSigned,
+        "integer::min" => Bits::MinUnsigned,
+        "integer::max" if signed => Bits::MaxSigned,
+        "integer::max" => Bits::MaxUnsigned,
+        "integer::neg" => Bits::Neg,
+        "integer::abs" => Bits::AbsSigned,
+        "logic::and" => Bits::And,
+        "logic::or" => Bits::Or,
+        "logic::xor" => Bits::Xor,
+        "logic::not" => Bits::Not,
+        "logic::shl" => Bits::Shl,
+        "logic::shr" if signed => Bits::ShrSigned,
+        "logic::shr" => Bits::ShrUnsigned,
+        _ => return None,
+    };
+    Some(Operation::Bits { op, wide, dst, src: all })
+}
+
+/// `to`: the result's type.
+fn conversion(function: &str, to: Type, picks: &Picks) -> Option<Conversion> {
+    let from = *picks.types().get(1)?;
+    Some(match (function, from, to) {
+        ("convert::int_to_float", Type::S32, Type::F64) => Conversion::FromSigned,
+        ("convert::int_to_float", Type::U32, Type::F64) => Conversion::FromUnsigned,
+        ("convert::int_to_float", Type::S64, Type::F64) => Conversion::FromSigned64,
+        ("convert::int_to_float", Type::U64, Type::F64) => Conversion::FromUnsigned64,
+        ("convert::float_to_float", Type::F32, Type::F64) => Conversion::FromSingle,
+        ("convert::float_to_float", Type::F64, Type::F32) => Conversion::ToSingle,
+        ("convert::float_to_int", Type::F64, Type::S32) => Conversion::ToSigned,
+        _ => return None,
+    })
+}
+
+fn rounds_to_nearest(picks: &Picks) -> bool {
+    picks.rounding() == Some(Rounding::NearestEven)
+}
+
+fn ordering(ty: Type) -> Option<Ordering> {
+    match ty {
+        _ if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 => None,
+        Type::F32 | Type::F64 => Some(Ordering::Float),
+        _ if ty.is_float() => None,
+        _ if ty.is_signed() => Some(Ordering::Signed),
+        _ => Some(Ordering::Unsigned),
+    }
+}
