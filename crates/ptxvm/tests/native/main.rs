@@ -137,6 +137,8 @@ fn faults_are_those_of_the_interpreter() {
         ("st.global.u32 [%b], %r1", [200, 256, 4]),
         ("ld.global.u32 %r2, [%b]", [200, 256, 4]),
         ("ld.global.v2.u32 {%r2, %r3}, [%b]", [200, 512, 8]),
+        // The last access begins inside and ends outside.
+        ("ld.global.v2.u32 {%r2, %r3}, [%b]", [2, 3840, 8]),
         // The last element alone is outside.
         ("st.global.u32 [%b+4]", [32, 128, 4]),
         ("st.global.u64 [%b], %d", [4, 260, 8]),
@@ -157,7 +159,7 @@ fn faults_are_those_of_the_interpreter() {
         let module = Module::from_ptx(&text).expect("a module");
         let [interpreted, native] = [Engine::Interpreter, Engine::Native].map(|engine| {
             let device = Device::new();
-            let out = device.zeros::<u32>(1024).expect("room");
+            let out = device.zeros::<u32>(1023).expect("room");
             let launch = device.load(&module).expect("room").launch("k").block(32).engine(engine).arg(&out);
             let outcome = launch.run().map(|_| ()).map_err(|error| error.to_string());
             (outcome, out.read().expect("an array"))
@@ -165,4 +167,30 @@ fn faults_are_those_of_the_interpreter() {
         assert!(interpreted.0.is_err(), "{access}");
         assert_eq!(native, interpreted, "{access}");
     }
+}
+
+/// Rows of 16 threads, whose addresses are no line, and the shared memory of many CTAs.
+#[test]
+fn rows_and_shared_memory_are_those_of_the_cta() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n\
+                .reg .b32 %r<6>, %s, %c; .reg .pred %p; .reg .b64 %a, %b; .shared .b32 sh[128];\n\
+                ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %tid.y;\n\
+                mad.lo.u32 %r2, %r1, 40, %r0;\nmad.wide.u32 %a, %r2, 4, %a;\n\
+                mad.lo.u32 %r3, %r1, 16, %r0;\nmov.u32 %s, sh;\nmad.lo.u32 %s, %r3, 4, %s;\n\
+                mov.u32 %r4, %ctaid.x;\nmad.lo.u32 %r5, %r4, 128, %r3;\nmad.wide.u32 %b, %r5, 4, %b;\n\
+                st.shared.u32 [%s], %r5;\nmov.u32 %c, 0;\n\
+                L:\nld.global.u32 %r0, [%a];\nld.shared.u32 %r1, [%s];\nmad.lo.u32 %r1, %r1, 3, %r0;\n\
+                st.shared.u32 [%s], %r1;\nadd.u64 %a, %a, 1280;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 5;\n@%p bra L;\n\
+                ld.shared.u32 %r0, [%s];\nst.global.u32 [%b], %r0;\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let input: Vec<u32> = (0..2000).map(|i| i * 7919 % 1009).collect();
+    let [native, reference] = [Engine::Native, Engine::Reference].map(|engine| {
+        let device = Device::new();
+        let (input, out) =
+            (device.array(&input).expect("room"), device.zeros::<u32>(64 * 128).expect("room"));
+        let launch = device.load(&module).expect("room").launch("k").grid(64).block((16, 8)).engine(engine);
+        launch.arg(&input).arg(&out).run().expect("it ends");
+        out.read().expect("an array")
+    });
+    assert_eq!(native, reference);
 }
