@@ -23,6 +23,19 @@ use ir::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
+/// The last operand of an instruction, with its rounding.
+macro_rules! rounded {
+    ($last:expr, $rounding:expr) => {
+        match $rounding {
+            isa::Rounding::NearestEven => $last.rn_sae(),
+            isa::Rounding::TowardZero => $last.rz_sae(),
+            isa::Rounding::TowardNegative => $last.rd_sae(),
+            isa::Rounding::TowardPositive => $last.ru_sae(),
+            _ => return Err($crate::emit::Refused),
+        }
+    };
+}
+
 mod access;
 mod double;
 mod leave;
@@ -111,7 +124,7 @@ pub(crate) fn emit(
         parts,
         spills,
         forms: forms(source, form),
-        clean: double::doubles(source).1,
+        clean: double::clean(source),
         layout: Layout::default(),
         words: BTreeMap::new(),
         block: Block::default(),

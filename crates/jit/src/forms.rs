@@ -42,8 +42,8 @@ impl Form {
 
     /// The least and the greatest offset of the lanes of `parts` groups. `None` if a step is large.
     pub fn bounds(self, parts: usize) -> Option<(i64, i64)> {
-        const LARGE: i64 = 1 << 24;
-        if self.step.abs() >= LARGE || self.span.abs() >= LARGE {
+        const LARGE: u64 = 1 << 24;
+        if self.step.unsigned_abs() >= LARGE || self.span.unsigned_abs() >= LARGE {
             return None;
         }
         let ends = (0..parts).flat_map(|part| [self.offset(part, 0), self.offset(part, 15)]);
@@ -175,4 +175,18 @@ fn result(source: &Loop, operation: &Operation, known: impl Fn(Slot) -> Option<K
         _ => None,
     };
     Some(form.map_or(Known::Varies, Known::Even))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Form;
+
+    #[test]
+    fn steps_that_would_overflow_have_no_bounds() {
+        let bounds = |step, span| Form { step, span }.bounds(2);
+        assert_eq!(bounds(-4, 64), Some((-60, 64)));
+        assert_eq!(bounds(4, 64), Some((0, 124)));
+        assert_eq!(bounds(i64::MIN, 0), None);
+        assert_eq!(bounds(0, 1 << 24), None);
+    }
 }

@@ -14,7 +14,7 @@ use isa::{CmpOp, Rounding};
 
 use super::access::low;
 use super::operations::{float_predicate, is_same};
-use super::{Block, Emitter, Refused, Result, SCRATCH};
+use super::{Block, Emitter, Result, SCRATCH};
 use crate::loops::{Loop, operations};
 use crate::native::Frame;
 use crate::operation::{Bits, Conversion, Float, Operation};
@@ -22,8 +22,8 @@ use crate::operation::{Bits, Conversion, Float, Operation};
 /// The NaN that arithmetic on f64 makes.
 const NAN_BITS: u64 = sem::format::F64.nan;
 
-/// The slots of a loop that are computed with as f64, and those of them that are clean if they are so at its start.
-pub(super) fn doubles(source: &Loop) -> (BTreeSet<Slot>, BTreeSet<Slot>) {
+/// The slots of a loop that are computed with as f64 and that are clean if they are so at its start.
+pub(super) fn clean(source: &Loop) -> BTreeSet<Slot> {
     let all = || operations(&source.bodies);
     let mut doubles: BTreeSet<Slot> =
         all().filter(|op| op.computes_double()).flat_map(Operation::uses).collect();
@@ -40,7 +40,7 @@ pub(super) fn doubles(source: &Loop) -> (BTreeSet<Slot>, BTreeSet<Slot>) {
             break;
         }
     }
-    let mut clean = doubles.clone();
+    let mut clean = doubles;
     loop {
         let count = clean.len();
         for op in all() {
@@ -53,7 +53,7 @@ pub(super) fn doubles(source: &Loop) -> (BTreeSet<Slot>, BTreeSet<Slot>) {
             }
         }
         if clean.len() == count {
-            return (doubles, clean);
+            return clean;
         }
     }
 }
@@ -154,15 +154,7 @@ impl Emitter<'_> {
         let key = (dst, chunk);
         let a = self.bits(src[0], chunk)?;
         let b = if matches!(op, Float::Rcp | Float::Sqrt) { a } else { self.bits(src[1], chunk)? };
-        // The last operand has the rounding.
-        let rounded = |last: AsmRegisterZmm| match rounding {
-            Rounding::NearestEven => Ok(last),
-            Rounding::TowardZero => Ok(last.rz_sae()),
-            Rounding::TowardNegative => Ok(last.rd_sae()),
-            Rounding::TowardPositive => Ok(last.ru_sae()),
-            _ => Err(Refused),
-        };
-        let last = rounded(b)?;
+        let last = rounded!(b, rounding);
         match op {
             Float::Add => self.define(key, false, |asm, dst| asm.vaddpd(dst, a, last)),
             Float::Sub => self.define(key, false, |asm, dst| asm.vsubpd(dst, a, last)),
@@ -190,7 +182,7 @@ impl Emitter<'_> {
             }
             Float::Fma => {
                 let c = self.bits(src[2], chunk)?;
-                let addend = rounded(c)?;
+                let addend = rounded!(c, rounding);
                 self.define(key, false, |asm, dst| {
                     if is_same(dst, a) {
                         return asm.vfmadd213pd(dst, b, addend);
@@ -250,13 +242,7 @@ impl Emitter<'_> {
         let key = (dst, chunk);
         if let Conversion::FromSigned64 | Conversion::FromUnsigned64 = conversion {
             let a = self.bits(src, chunk)?;
-            let a = match rounding {
-                Rounding::NearestEven => a.rn_sae(),
-                Rounding::TowardZero => a.rz_sae(),
-                Rounding::TowardNegative => a.rd_sae(),
-                Rounding::TowardPositive => a.ru_sae(),
-                _ => return Err(Refused),
-            };
+            let a = rounded!(a, rounding);
             return self.define(key, false, |asm, dst| match conversion {
                 Conversion::FromSigned64 => asm.vcvtqq2pd(dst, a),
                 _ => asm.vcvtuqq2pd(dst, a),
@@ -287,13 +273,7 @@ impl Emitter<'_> {
         let other = self.temporary()?;
         for (half, to) in [SCRATCH, other].into_iter().enumerate() {
             let a = self.bits(src, 2 * part + half)?;
-            let rounded = match rounding {
-                Rounding::NearestEven => a.rn_sae(),
-                Rounding::TowardZero => a.rz_sae(),
-                Rounding::TowardNegative => a.rd_sae(),
-                Rounding::TowardPositive => a.ru_sae(),
-                _ => return Err(Refused),
-            };
+            let rounded = rounded!(a, rounding);
             if conversion == Conversion::ToSingle {
                 self.asm.vcvtpd2ps(low(to)?, rounded)?;
                 continue;

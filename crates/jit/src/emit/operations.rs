@@ -119,13 +119,7 @@ impl Emitter<'_> {
         part: usize,
     ) -> Result {
         let a = self.number(src, part)?;
-        let rounded = match rounding {
-            Rounding::NearestEven => a.rn_sae(),
-            Rounding::TowardZero => a.rz_sae(),
-            Rounding::TowardNegative => a.rd_sae(),
-            Rounding::TowardPositive => a.ru_sae(),
-            _ => return Err(Refused),
-        };
+        let rounded = rounded!(a, rounding);
         if signed {
             // The host makes the least integer of numbers that are too large.
             self.asm.vcvtps2dq(SCRATCH, rounded)?;
@@ -209,25 +203,17 @@ impl Emitter<'_> {
 
     fn float(&mut self, op: Float, rounding: Rounding, dst: Slot, src: [Slot; 3], part: usize) -> Result {
         let (a, b) = (self.number(src[0], part)?, self.number(src[1], part)?);
-        // The last operand has the rounding.
-        let rounded = |last: AsmRegisterZmm| match rounding {
-            Rounding::NearestEven => Ok(last),
-            Rounding::TowardZero => Ok(last.rz_sae()),
-            Rounding::TowardNegative => Ok(last.rd_sae()),
-            Rounding::TowardPositive => Ok(last.ru_sae()),
-            _ => Err(Refused),
-        };
-        let last = rounded(b)?;
+        let last = rounded!(b, rounding);
         match op {
             Float::Div => self.define((dst, part), true, |asm, dst| asm.vdivps(dst, a, last)),
             Float::Sqrt => {
-                let a = rounded(a)?;
+                let a = rounded!(a, rounding);
                 self.define((dst, part), true, |asm, dst| asm.vsqrtps(dst, a))
             }
             Float::Rcp => {
                 self.asm.mov(ecx, 1f32.to_bits())?;
                 self.asm.vpbroadcastd(SCRATCH, ecx)?;
-                let a = rounded(a)?;
+                let a = rounded!(a, rounding);
                 self.define((dst, part), true, |asm, dst| asm.vdivps(dst, SCRATCH, a))
             }
             Float::Min | Float::Max => {
@@ -251,7 +237,7 @@ impl Emitter<'_> {
             Float::Mul => self.define((dst, part), true, |asm, dst| asm.vmulps(dst, a, last)),
             Float::Fma => {
                 let c = self.number(src[2], part)?;
-                let addend = rounded(c)?;
+                let addend = rounded!(c, rounding);
                 self.define((dst, part), true, |asm, dst| {
                     // The result takes the place of an operand.
                     if is_same(dst, a) {

@@ -203,30 +203,22 @@ impl Emitter<'_> {
             self.base(rcx, other)?;
             self.asm.vmovd(y, ecx)?;
         }
-        // The last operand has the rounding.
-        let rounded = |last: AsmRegisterXmm| match rounding {
-            Rounding::NearestEven => Ok(last),
-            Rounding::TowardZero => Ok(last.rz_sae()),
-            Rounding::TowardNegative => Ok(last.rd_sae()),
-            Rounding::TowardPositive => Ok(last.ru_sae()),
-            _ => Err(Refused),
-        };
         match op {
-            Float::Add => self.asm.vaddss(x, x, rounded(y)?)?,
-            Float::Sub => self.asm.vsubss(x, x, rounded(y)?)?,
-            Float::Mul => self.asm.vmulss(x, x, rounded(y)?)?,
-            Float::Div => self.asm.vdivss(x, x, rounded(y)?)?,
-            Float::Sqrt => self.asm.vsqrtss(x, x, rounded(x)?)?,
+            Float::Add => self.asm.vaddss(x, x, rounded!(y, rounding))?,
+            Float::Sub => self.asm.vsubss(x, x, rounded!(y, rounding))?,
+            Float::Mul => self.asm.vmulss(x, x, rounded!(y, rounding))?,
+            Float::Div => self.asm.vdivss(x, x, rounded!(y, rounding))?,
+            Float::Sqrt => self.asm.vsqrtss(x, x, rounded!(x, rounding))?,
             Float::Rcp => {
                 self.asm.mov(ecx, 1f32.to_bits())?;
                 self.asm.vmovd(y, ecx)?;
-                self.asm.vdivss(x, y, rounded(x)?)?;
+                self.asm.vdivss(x, y, rounded!(x, rounding))?;
             }
             Float::Fma => {
                 let factor = self.temporary()?;
                 self.base(rcx, b)?;
                 self.asm.vmovd(low_number(factor)?, ecx)?;
-                self.asm.vfmadd213ss(x, low_number(factor)?, rounded(y)?)?;
+                self.asm.vfmadd213ss(x, low_number(factor)?, rounded!(y, rounding))?;
                 self.block.free_vectors.push(factor);
             }
             Float::Min | Float::Max => return Err(Refused),

@@ -50,6 +50,13 @@ fn run(body: &str, engine: Engine) -> Result<Vec<u32>, Error> {
          st.global.v2.b64 [%a+16], {{%d2, %d3}};\nret;\n}}\n"
     );
     let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    if engine == Engine::Native && cfg!(all(target_arch = "x86_64", unix)) {
+        let mut functions = module.program().functions.iter().flatten();
+        let native = functions.any(|function| {
+            jit::loops(function, |_, _| true).iter().any(|a_loop| a_loop.compile(|_| None).is_some())
+        });
+        assert!(native, "no native code: {body}");
+    }
     let (device, mut input) = (Device::new(), Vec::new());
     for (i, j) in (0..PAIRS).map(|pair| (pair % WORDS.len(), pair / WORDS.len())) {
         input.extend([WORDS[i], WORDS[j], 0, 0]);
@@ -110,6 +117,12 @@ fn operations_on_special_values() {
     operations.push("mul.wide.s32 %d2, %r0, %r1;\nmul.wide.u32 %d3, %r0, %r1;".into());
     operations.push("mad.wide.s32 %d2, %r0, %r1, %d1;\ncvt.u32.u64 %r2, %d0;".into());
     operations.push("neg.s64 %d2, %d0;\nabs.s64 %d3, %d0;\nnot.b64 %d1, %d1;".into());
+    for op in ["cos", "ex2", "lg2", "rcp", "rsqrt", "sin", "sqrt", "tanh"] {
+        operations.push(format!("{op}.approx.f32 %f2, %f0;"));
+    }
+    operations.push("div.approx.f32 %f2, %f0, %f1;\ndiv.full.f32 %f3, %f0, %f1;".into());
+    operations.push("div.s32 %r2, %r0, %r1;\nrem.s32 %r3, %r0, %r1;".into());
+    operations.push("div.u32 %r2, %r0, %r1;\nrem.u32 %r3, %r0, %r1;".into());
     operations.iter().for_each(|body| is_that_of_the_reference_engine(body));
 }
 
