@@ -69,7 +69,7 @@ fn twin<'a>(
 /// Whether access `at` of the event and an earlier one are weak stores of the same value to the byte at `address`. The earlier one is
 /// `twin`, or was made before the event.
 fn is_same_value(event: &AccessEvent, at: usize, twin: Option<&LaneAccess>, address: u64) -> bool {
-    if event.kind != AccessKind::Store {
+    if !matches!(event.kind, AccessKind::Store | AccessKind::MatrixStore) {
         return false;
     }
     let lane = &event.lanes[at];

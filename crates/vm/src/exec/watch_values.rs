@@ -1,13 +1,15 @@
 //! The values of accesses, which an observer may ask for while an operation stands before it.
 
 use isa::Space;
+use machine::mask::WARP_LANES;
 use machine::memory::shared_base;
 use machine::{LaneAccess, ReadValues};
 use smallvec::SmallVec;
 
 use super::request::{Request, Resolved};
 use super::{Active, Gang};
-use crate::code::{Kind, Op, Store};
+use crate::code::{Kind, MatrixOp, Op, Store, WarpOp};
+use crate::registers::SlotRef;
 use crate::shared::Shared;
 
 /// Reads the values of an access, for the observer.
@@ -42,13 +44,24 @@ impl Operands<'_, '_> {
 impl ReadValues for Operands<'_, '_> {
     fn stored(&self, access: &LaneAccess) -> Option<u128> {
         let (lane, _) = self.lane(access)?;
-        let read = |slot| self.gang.registers.get(self.active.window, slot, lane);
+        let read_in = |slot, lane| self.gang.registers.get(self.active.window, slot, lane);
+        let read = |slot| read_in(slot, lane);
         match &self.op.kind {
             Kind::Store(store) | Kind::StoreStrong(store) => Self::elements(store, |i| read(store.src[i])),
             Kind::PureStore(both) => {
                 let values: SmallVec<[u64; 5]> = both.pure.src().iter().map(|&slot| read(slot)).collect();
                 Self::elements(&both.store, |_| (both.pure.sem)(&both.pure.picks, &values)[0])
             }
+            Kind::Warp { op, .. } => match &**op {
+                WarpOp::Matrix(Ok(MatrixOp::StoreRows(rows))) => {
+                    // The thread that gives the address of a row has the row's number in its warp.
+                    let (warp, row) = (lane / WARP_LANES * WARP_LANES, lane % WARP_LANES);
+                    let slots: SmallVec<[SlotRef; 4]> = rows.registers.iter().flatten().copied().collect();
+                    let word = |register: usize, lane| read_in(slots[register], warp + lane);
+                    (row / 8 < slots.len()).then(|| u128::from_le_bytes(rows.row(row, word)))
+                }
+                _ => None,
+            },
             _ => None,
         }
     }

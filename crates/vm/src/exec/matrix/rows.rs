@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// Bytes of the row at one lane's address.
 const ROW_BYTES: usize = 16;
-type RowBytes = [u8; ROW_BYTES];
+pub(in crate::exec) type RowBytes = [u8; ROW_BYTES];
 
 impl Gang<'_> {
     /// `ldmatrix` of 16-bit elements for all warps. Returns false unless all warps are whole and all rows lie in one
@@ -117,17 +117,7 @@ impl Gang<'_> {
         let registers: Vec<Words> =
             rows.registers.iter().flatten().map(|&slot| self.words(active.window, slot, warp)).collect();
         for (row, at) in places.into_iter().enumerate() {
-            let (words, row) = (&registers[row / 8], row % 8);
-            let bytes: RowBytes = std::array::from_fn(|byte| {
-                // The lane that holds the byte, and the byte's index in the lane's word.
-                let (lane, part) = match (rows.format, rows.transposed) {
-                    (RowFormat::Halves, false) => (row * 4 + byte / 4, byte % 4),
-                    (RowFormat::Halves, true) => (byte / 2 * 4 + row / 2, row % 2 * 2 + byte % 2),
-                    // `.m16n8`, transposed: a row in memory is a column of 16 bytes.
-                    (RowFormat::Packed { .. }, _) => (byte % 8 * 4 + row / 2, byte / 8 * 2 + row % 2),
-                };
-                (words[lane] >> (part * 8)) as u8
-            });
+            let bytes = rows.row(row, |register, lane| registers[register][lane]);
             // SAFETY: the place holds the bytes of a row.
             unsafe { at.cast::<RowBytes>().write_unaligned(bytes) }
         }
@@ -136,6 +126,21 @@ impl Gang<'_> {
 }
 
 impl MatrixRows {
+    /// The bytes of a row that a warp stores, from the words in its registers (PTX ISA, "stmatrix").
+    pub(in crate::exec) fn row(&self, row: usize, word: impl Fn(usize, usize) -> u64) -> RowBytes {
+        let (register, row) = (row / 8, row % 8);
+        std::array::from_fn(|byte| {
+            // The lane that holds the byte, and the byte's index in the lane's word.
+            let (lane, part) = match (self.format, self.transposed) {
+                (RowFormat::Halves, false) => (row * 4 + byte / 4, byte % 4),
+                (RowFormat::Halves, true) => (byte / 2 * 4 + row / 2, row % 2 * 2 + byte % 2),
+                // `.m16n8`, transposed: a row in memory is a column of 16 bytes.
+                (RowFormat::Packed { .. }, _) => (byte % 8 * 4 + row / 2, byte / 8 * 2 + row % 2),
+            };
+            (word(register, lane) >> (part * 8)) as u8
+        })
+    }
+
     /// The word that a lane's register gets from the rows (PTX ISA, "ldmatrix").
     pub(super) fn word(&self, rows: &[RowBytes], register: usize, lane: usize) -> u64 {
         let (group, within) = (lane / 4, lane % 4);
