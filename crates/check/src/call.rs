@@ -166,7 +166,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let message = format!("Call to '{}' requires call prototype", name.text);
                 let help = match self.module.suggest(name.text, &self.scopes) {
                     Some(near) => near,
-                    None => "declare the function before the call: `.func f(...);`".to_owned(),
+                    None => "declare the function before the call: `.func f(...);`".into(),
                 };
                 let span = if whole.is_empty() { whole } else { name.span };
                 self.sink().error(Code::CallPrototypeRequired, span, message).help(help);

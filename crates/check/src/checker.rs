@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diag::{Code, SourceFile, Span};
-use isa::{Opaque, Target, Type, Version};
+use diag::{Code, Fix, Help, SourceFile, Span};
+use isa::{Opaque, Requirement, Target, Type, Version};
 use syntax::Tree;
 use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name, Variable as VariableTree};
 
@@ -19,6 +19,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) sink: Sink<'a>,
     pub(crate) version: Version,
     pub(crate) target: Target,
+    /// The number of `.version`, and the architecture of `.target`, for fixes.
+    pub(crate) header: (Option<Span>, Option<Span>),
     /// `texmode_independent`: textures and samplers have separate handles.
     pub(crate) independent_samplers: bool,
     /// Indices of the `.file` directives.
@@ -61,6 +63,7 @@ impl<'a> Checker<'a> {
             sink: Sink::new(source),
             version: Version::MAX,
             target: Target::sm(u16::MAX),
+            header: (None, None),
             independent_samplers: false,
             address_size: 32,
             says_address_size: false,
@@ -139,7 +142,8 @@ impl<'a> Checker<'a> {
         let needs_version = |checker: &mut Self| {
             if let Some(version) = version.filter(|&v| checker.version < v) {
                 let message = format!("Feature '{feature}' requires PTX ISA .version {version} or later");
-                checker.need_version(span, message);
+                let fix = checker.version_fix(version);
+                checker.need_version(span, message, fix);
             }
         };
         // In this case only, ptxas checks the target first.
@@ -148,7 +152,9 @@ impl<'a> Checker<'a> {
             needs_version(self);
         }
         if let Some(target) = target.filter(|&t| self.knows_target() && !self.target.has(t)) {
-            self.need_target(span, format!("Feature '{feature}' requires .target {target} or higher"));
+            let message = format!("Feature '{feature}' requires .target {target} or higher");
+            let fix = self.target_fix(target);
+            self.need_target(span, message, fix);
         }
         if target_first {
             needs_version(self);
@@ -160,14 +166,36 @@ impl<'a> Checker<'a> {
         self.target.number != u16::MAX
     }
 
-    pub(crate) fn need_version(&mut self, span: Span, message: String) {
+    pub(crate) fn need_version(&mut self, span: Span, message: String, fix: Option<Fix>) {
         let help = self.version_help();
-        self.sink.error(Code::RequiresVersion, span, message).help(help);
+        self.sink.error(Code::RequiresVersion, span, message).help(help).fixes(fix);
     }
 
-    pub(crate) fn need_target(&mut self, span: Span, message: String) {
+    pub(crate) fn need_target(&mut self, span: Span, message: String, fix: Option<Fix>) {
         let help = self.target_help();
-        self.sink.error(Code::RequiresTarget, span, message).help(help);
+        self.sink.error(Code::RequiresTarget, span, message).help(help).fixes(fix);
+    }
+
+    /// The change of `.version` or `.target` that meets a requirement.
+    pub(crate) fn gate_fix(&self, requires: Requirement) -> Option<Fix> {
+        match requires {
+            Requirement::Version(version) => self.version_fix(version),
+            Requirement::Target(targets) => self.target_fix(*targets.first()?),
+            Requirement::Since(first, new, old) => {
+                self.target_fix(if self.version >= first { new } else { old })
+            }
+            Requirement::Until(..) => None,
+        }
+    }
+
+    pub(crate) fn version_fix(&self, version: Version) -> Option<Fix> {
+        self.header.0.map(|span| Fix { span, text: version.to_string() })
+    }
+
+    fn target_fix(&self, target: Target) -> Option<Fix> {
+        // With another `Options::target`, it is not the file that decides.
+        let span = self.header.1.filter(|_| self.options.target.is_none())?;
+        Some(Fix { span, text: target.to_string() })
     }
 
     pub(crate) fn version_help(&self) -> String {
@@ -234,7 +262,8 @@ impl<'a> Checker<'a> {
                 | Type::E5m2x4),
             ) => {
                 let message = format!("Type {ty_found} may only be used as an instruction type");
-                let help = format!("declare it .b{}", ty_found.bits());
+                let bits = format!(".b{}", ty_found.bits());
+                let help = Help { text: format!("declare it {bits}"), instead: Some(bits) };
                 self.sink.error(Code::NotADeclaredType, ty.span, message).help(help);
                 None
             }
@@ -243,7 +272,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The nearest visible name: at module scope and in `scopes`.
-    pub(crate) fn suggest(&mut self, name: &str, scopes: &[Scope<'a>]) -> Option<String> {
+    pub(crate) fn suggest(&mut self, name: &str, scopes: &[Scope<'a>]) -> Option<Help> {
         self.suggestions += 1;
         if self.suggestions > MAX_SUGGESTIONS {
             return None;
@@ -251,12 +280,13 @@ impl<'a> Checker<'a> {
         if let Some((base, _)) = crate::scope::split_number(name)
             && let Some(range) = scopes.iter().rev().find_map(|scope| scope.range(base))
         {
-            return Some(match range.count {
+            let text = match range.count {
                 0 => format!("`{base}<0>` declares nothing"),
                 count => format!("`{base}<{count}>` declares {base}0 to {base}{}", count - 1),
-            });
+            };
+            return Some(text.into());
         }
         let names = scopes.iter().chain(std::iter::once(&self.globals)).flat_map(Scope::candidates);
-        diag::nearest(name, names).map(|near| format!("did you mean '{near}'?"))
+        diag::nearest(name, names).map(Help::did_you_mean)
     }
 }

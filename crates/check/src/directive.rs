@@ -1,7 +1,7 @@
 //! `.version`, `.target`, `.address_size` and the performance-tuning directives
 //! (PTX ISA, "PTX Module Directives", "Performance-Tuning Directives", "Cluster Dimension Directives").
 
-use diag::Code;
+use diag::{Code, Fix, Help};
 use isa::{Target, Version};
 use syntax::Tree;
 use syntax::tree::{Directive, Item, Operand};
@@ -49,14 +49,17 @@ impl<'a> Checker<'a> {
             && self.version < self.target.first_version()
         {
             let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
-            let help = format!("{} needs `.version {}` or later", self.target, self.target.first_version());
-            self.sink.last_error(Code::TargetTooNew, span, message).help(help);
+            let first = self.target.first_version();
+            let help = format!("{} needs `.version {first}` or later", self.target);
+            let fix = self.version_fix(first);
+            self.sink.last_error(Code::TargetTooNew, span, message).help(help).fixes(fix);
         }
         rest
     }
 
     fn version_directive(&mut self, node: &Directive<'a>) {
         let Some(Operand::Literal(literal)) = node.arguments.first() else { return };
+        self.header.0 = Some(literal.span);
         match Version::parse(literal.text).filter(|&version| Version::all().any(|v| v == version)) {
             Some(version) => self.version = version,
             None => {
@@ -94,11 +97,14 @@ impl<'a> Checker<'a> {
                     }
                 }
                 text => match Target::parse(plain.as_deref().unwrap_or(text)) {
-                    Some(target) => architecture = Some(target),
+                    Some(target) => {
+                        architecture = Some(target);
+                        self.header.1 = Some(name.span);
+                    }
                     None => {
                         let known: Vec<String> = Target::all().map(|t| t.to_string()).collect();
                         let near = diag::nearest(text, known.iter().map(String::as_str));
-                        let help = near.map(|near| format!("did you mean '{near}'?"));
+                        let help = near.map(Help::did_you_mean);
                         let message = format!("Unsupported .target '{text}'");
                         self.sink.error(Code::UnsupportedTarget, name.span, message).maybe_help(help);
                         return;
@@ -125,13 +131,18 @@ impl<'a> Checker<'a> {
         let span = argument.map_or(node.span, Operand::span);
         if self.version < Version::new(2, 3) {
             let message = "Feature '.address_size directive' requires PTX ISA .version 2.3 or later";
-            self.need_version(node.name.span, message.into());
+            let fix = self.version_fix(Version::new(2, 3));
+            self.need_version(node.name.span, message.into(), fix);
         }
         match argument.and_then(|a| fold_integer(a, &mut self.sink)) {
             Some(size @ (32 | 64)) => self.address_size = size as u32,
             _ => {
                 let message = "Illegal value for .address_size directive (must be 32 or 64)";
-                self.sink.error(Code::IllegalAddressSize, span, message).help("write `.address_size 64`");
+                let fix = argument.map(|_| Fix { span, text: "64".into() });
+                self.sink
+                    .error(Code::IllegalAddressSize, span, message)
+                    .help("write `.address_size 64`")
+                    .fixes(fix);
             }
         }
     }
@@ -219,7 +230,10 @@ impl<'a> Checker<'a> {
             "maxnctapersm" if self.version >= Version::new(2, 1) => {
                 let message =
                     "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
-                self.sink.error(Code::Deprecated, span, message).help("use `.minnctapersm`");
+                self.sink.error(Code::Deprecated, span, message).help(Help {
+                    text: "use `.minnctapersm`".into(),
+                    instead: Some(".minnctapersm".into()),
+                });
             }
             "reqnctapercluster" => bounds.required_cluster = Some(self.extents(node, 1)),
             "pragma" => self.pragma(node, false),

@@ -529,7 +529,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         self.report_vector_sizes();
         let near = diag::nearest(opcode, crate::opcodes::all());
-        let help = near.map(|near| format!("did you mean '{near}'?"));
+        let help = near.map(diag::Help::did_you_mean);
         let message = format!("Not a name of any known instruction: '{opcode}'");
         let span = node.opcode.span;
         self.sink().error_at(Stage::Name, Code::UnknownInstruction, span, message).maybe_help(help);

@@ -3,7 +3,7 @@
 use std::ops::RangeBounds;
 use std::rc::Rc;
 
-use diag::{Code, Diagnostic};
+use diag::{Code, Diagnostic, Fix, Help, Span};
 use isa::{Gate, SelectError};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
@@ -11,6 +11,26 @@ use syntax::tree::Instruction as Tree;
 use crate::body::BodyChecker;
 use crate::order::Stage;
 use crate::selection::{Fault, Selection};
+
+/// The changes of modifiers that resolve an error: without the wrong one, or with one of those that are missing.
+fn fixes(node: &Tree, error: &SelectError) -> Vec<Fix> {
+    let remove = |index: usize| node.modifiers.get(index).map(|m| Fix { span: m.span, text: String::new() });
+    match *error {
+        SelectError::Repeated { index }
+        | SelectError::Illegal { index, .. }
+        | SelectError::Says { index, .. }
+        | SelectError::Geometries { index, .. } => remove(index).into_iter().collect(),
+        SelectError::Missing { slot, form } => {
+            let Some(slot) = form.form().slots.iter().find(|s| s.name == slot) else { return Vec::new() };
+            // Most modifiers stand before the types.
+            let is_type = |word: &str| matches!(isa::Token::from_name(word), Some(isa::Token::Type(_)));
+            let first = node.modifiers.iter().find(|m| is_type(m.text)).filter(|_| !slot.is_type());
+            let span = Span::at(first.map_or(node.head().end, |first| first.span.start));
+            slot.choices.iter().map(|c| Fix { span, text: format!(".{}", c.token.name()) }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
 
 impl<'a> BodyChecker<'_, 'a> {
     /// What an opcode with its modifiers means for this number of operands.
@@ -94,7 +114,7 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::Missing { .. } => (Code::MissingModifier, head),
             SelectError::Vector { .. } | SelectError::Fragment { .. } => (Code::VectorSize, head),
         };
-        let mut help = error.help(node.opcode.text);
+        let mut help = error.help(node.opcode.text).map(Help::from);
         if let SelectError::UnknownModifier { index } = error
             && let Some(written) = modifiers.get(*index)
         {
@@ -104,7 +124,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 .flat_map(|slot| slot.choices)
                 .map(|choice| choice.token.name());
             if let Some(near) = diag::nearest(written, names) {
-                help = Some(format!("did you mean '.{near}'?"));
+                help = Some(Help::did_you_mean(&format!(".{near}")));
             }
         }
         let special = selection.form.and_then(|form| {
@@ -113,7 +133,10 @@ impl<'a> BodyChecker<'_, 'a> {
         });
         let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
         for message in messages {
-            self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
+            self.sink()
+                .report(stage, place, Diagnostic::error(code, span, message))
+                .maybe_help(help.clone())
+                .fixes(fixes(node, error));
         }
     }
 
@@ -137,6 +160,7 @@ impl<'a> BodyChecker<'_, 'a> {
             isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
             _ => (Code::RequiresTarget, self.module.target_help()),
         };
-        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help);
+        let fix = self.module.gate_fix(gate.requires);
+        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help).fixes(fix);
     }
 }

@@ -208,7 +208,7 @@ impl<'a> BodyChecker<'_, 'a> {
             .or_else(|| self.module.suggest(name.text, &self.scopes))
             .or_else(|| crate::special::nearest(name.text))
             .or_else(|| {
-                let declares = || format!("declare the register first: `.reg .b32 {};`", name.text);
+                let declares = || format!("declare the register first: `.reg .b32 {};`", name.text).into();
                 name.text.starts_with('%').then(declares)
             });
         self.sink().unknown_symbol(name.span, name.text, help);

@@ -1,6 +1,6 @@
 //! Collects diagnostics.
 
-use diag::{Code, Diagnostic, SourceFile, Span};
+use diag::{Code, Diagnostic, Fix, Help, SourceFile, Span};
 
 use crate::order::{Order, Phase, Stage};
 
@@ -24,16 +24,22 @@ pub(crate) struct Reported<'s>(&'s mut Diagnostic);
 
 impl Reported<'_> {
     /// Says what to write instead.
-    pub(crate) fn help(self, text: impl Into<String>) -> Self {
-        self.0.help = Some(text.into());
+    pub(crate) fn help(self, help: impl Into<Help>) -> Self {
+        self.0.set_help(help.into());
         self
     }
 
     /// Says what to write instead, if anything is known.
-    pub(crate) fn maybe_help(self, text: Option<String>) -> Self {
-        if text.is_some() {
-            self.0.help = text;
+    pub(crate) fn maybe_help(self, help: Option<impl Into<Help>>) -> Self {
+        match help {
+            Some(help) => self.help(help),
+            None => self,
         }
+    }
+
+    /// Adds changes of which each does what the help says.
+    pub(crate) fn fixes(self, fixes: impl IntoIterator<Item = Fix>) -> Self {
+        self.0.fixes.extend(fixes);
         self
     }
 
@@ -128,7 +134,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Reports an undeclared name.
-    pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
+    pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<Help>) {
         self.late_error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'")).maybe_help(help);
     }
 

@@ -1,6 +1,6 @@
 //! Special registers as operands.
 
-use diag::{Code, Span};
+use diag::{Code, Help, Span};
 use isa::{Action, Effect, Property, Requirement, SpecialRegister, SpecialValue};
 
 use crate::body::BodyChecker;
@@ -35,16 +35,19 @@ pub(crate) fn find(name: &str, component: Option<&str>) -> Option<Found> {
 }
 
 /// `tid` for `%tid`.
-pub(crate) fn without_percent(name: &str) -> Option<String> {
+pub(crate) fn without_percent(name: &str) -> Option<Help> {
     let register = format!("%{name}");
-    find(&register, None).map(|_| format!("special registers begin with a percent sign: '{register}'"))
+    find(&register, None)?;
+    let text = format!("special registers begin with a percent sign: '{register}'");
+    Some(Help { text, instead: Some(register) })
 }
 
 /// The name of a special register (with or without its component) that is nearest to a name that begins with `%`.
-pub(crate) fn nearest(name: &str) -> Option<String> {
+pub(crate) fn nearest(name: &str) -> Option<Help> {
     let names = SpecialRegister::all().map(|register| register.name().split('.').next().unwrap_or_default());
     let near = diag::nearest(name, names).filter(|_| name.starts_with('%'))?;
-    Some(format!("did you mean the special register '{near}'?"))
+    let text = format!("did you mean the special register '{near}'?");
+    Some(Help { text, instead: Some(near.to_owned()) })
 }
 
 /// Reports what a special register requires of `.version` and `.target`.
@@ -57,9 +60,10 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
             continue;
         }
         let message = gate.message(module.version, module.target);
+        let fix = module.gate_fix(gate.requires);
         match gate.requires {
-            Requirement::Version(_) => module.need_version(span, message),
-            _ => module.need_target(span, message),
+            Requirement::Version(_) => module.need_version(span, message, fix),
+            _ => module.need_target(span, message, fix),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Declarations of variables and registers (PTX ISA, "State Spaces", "Variables").
 
-use diag::{Code, Span};
+use diag::{Code, Help, Span};
 use isa::{Opaque, Space, Target, Type, Version};
 use syntax::tree::{Attribute, Declarator, Name, Operand as Tree, Qualifiers, Variable as VariableTree};
 
@@ -71,7 +71,9 @@ impl<'a> Checker<'a> {
         }
         if space_name.starts_with("const[") && self.version >= Version::new(2, 2) {
             let message = "Deprecated feature: 'explicit constant banks' not supported as of PTX version 2.2";
-            self.sink.error(Code::Deprecated, space_span, message).help("write `.const`");
+            self.sink
+                .error(Code::Deprecated, space_span, message)
+                .help(Help { text: "write `.const`".into(), instead: Some(".const".into()) });
         }
         if place.is_none() {
             for declarator in &node.declarators {

@@ -12,7 +12,7 @@ mod source;
 mod suggest;
 
 pub use code::Code;
-pub use diagnostic::{Diagnostic, Label, Severity};
+pub use diagnostic::{Diagnostic, Fix, Help, Label, Severity};
 pub use json::{json, json_with_fault};
 pub use render::{Color, render};
 pub use source::{Position, SourceFile, Span};

@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         };
         if finished {
             let end = Span::new(self.previous_end.saturating_sub(1), self.previous_end);
-            error = error.label(end, "a `;` is missing after this");
+            error = error.label(end, "a `;` is missing after this").fix(Span::at(self.previous_end), ";");
         }
         let failed = self.report(error);
         if finished { Ok(()) } else { Err(failed) }
@@ -271,11 +271,13 @@ impl<'a> Parser<'a> {
                 Diagnostic::error(Code::UnterminatedComment, token.span, message)
                     .label(Span::new(comment, comment + 2), "this comment is never closed")
                     .help("close the comment with `*/`")
+                    .fix(token.span, "*/")
             }
             (Kind::Unknown, Some('\0')) => {
                 let message = format!("Unexpected EOF encountered on line {}", line());
                 Diagnostic::error(Code::NulByte, token.span, message)
                     .help("remove the NUL byte: PTX is ASCII text")
+                    .fix(token.span, "")
             }
             (Kind::Unknown, Some(other)) if !other.is_ascii() => self.non_ascii(token.span, other),
             (Kind::Unknown, Some('"')) => {
