@@ -230,10 +230,9 @@ impl<'a> Checker<'a> {
             "maxnctapersm" if self.version >= Version::new(2, 1) => {
                 let message =
                     "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
-                self.sink.error(Code::Deprecated, span, message).help(Help {
-                    text: "use `.minnctapersm`".into(),
-                    instead: Some(".minnctapersm".into()),
-                });
+                self.sink
+                    .error(Code::Deprecated, span, message)
+                    .help(Help { text: "use `.minnctapersm`".into(), instead: Some(".minnctapersm".into()) });
             }
             "reqnctapercluster" => bounds.required_cluster = Some(self.extents(node, 1)),
             "pragma" => self.pragma(node, false),

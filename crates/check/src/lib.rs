@@ -40,6 +40,7 @@ mod messages;
 mod modifiers;
 pub mod module;
 mod moves;
+pub mod names;
 mod near_fit;
 mod opcode_rules;
 mod opcodes;

@@ -2,25 +2,10 @@
 //! its results were compared with.
 
 use isa::enumerate::{Spelling, spellings};
-use isa::{Action, Form, FormId, Gate, Target, Token, Type, Version};
+use isa::{Action, Form, FormId, Gate, Token, Type, Version, since};
 
 /// The number of recorded results by row, written by `cargo xtask docs`: oracle, number of results, row.
 const RECORDED: &str = include_str!("oracles.tsv");
-
-/// The first version that passes the gates, and the first target that passes with it.
-pub fn since(gates: &[Gate]) -> Option<(Version, Target)> {
-    let permits = |version, target: Target| {
-        version >= target.first_version() && gates.iter().all(|gate| gate.permits(version, target))
-    };
-    Version::all().find_map(|version| {
-        Target::all().find(|&target| permits(version, target)).map(|target| (version, target))
-    })
-}
-
-/// `PTX 4.2, sm_53`
-pub fn since_text(gates: &[Gate]) -> String {
-    since(gates).map_or_else(|| "never".to_owned(), |(version, target)| format!("PTX {version}, {target}"))
-}
 
 /// The first legal spelling of a row.
 pub fn spelling(id: FormId) -> Option<Spelling> {

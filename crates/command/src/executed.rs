@@ -8,7 +8,7 @@ use isa::enumerate::{
 use isa::{FormId, Target, Version};
 use ptxvm::{Arg, Device, Engine, Error, FaultKind, Module};
 
-use super::evidence::since;
+use isa::since;
 
 /// Spellings of a row that are tried until the checker accepts one.
 const TRIED: usize = 64;

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use isa::{Action, Form};
+use isa::{Action, Form, since};
 use serde::Serialize;
 
-use super::evidence::{UNVERIFIED, oracles, row_gates, rows, since};
+use super::evidence::{UNVERIFIED, oracles, row_gates, rows};
 use super::executed::is_executed;
 use super::explain::explain_opcode;
 use super::options::{IsaFormat, IsaOptions};

@@ -325,6 +325,21 @@ impl Gate {
     }
 }
 
+/// The first version that passes the gates, and the first target that passes with it.
+pub fn since(gates: &[Gate]) -> Option<(Version, Target)> {
+    let permits = |version, target: Target| {
+        version >= target.first_version() && gates.iter().all(|gate| gate.permits(version, target))
+    };
+    Version::all().find_map(|version| {
+        Target::all().find(|&target| permits(version, target)).map(|target| (version, target))
+    })
+}
+
+/// `PTX 4.2, sm_53`
+pub fn since_text(gates: &[Gate]) -> String {
+    since(gates).map_or_else(|| "never".to_owned(), |(version, target)| format!("PTX {version}, {target}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

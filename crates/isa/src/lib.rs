@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod addition;
+mod complete;
 pub mod enumerate;
 mod field;
 mod form;
@@ -29,11 +30,12 @@ mod types;
 mod validity;
 
 pub use addition::Addition;
+pub use complete::{Next, next_modifiers};
 pub use form::{
     Access, Action, CarryFlag, Choice, Condition, Consequence, Elements, Fault, Form, FormId, OperandKind,
     OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
-pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
+pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version, since, since_text};
 use generated::ELSEWHERE;
 pub use generated::{Effect, FORMS, LENIENT, Mod, Opcode};
 pub use message::{Faulty, Message, Placeholder, fill, stage_of, stage_of_constants};

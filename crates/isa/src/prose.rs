@@ -1,6 +1,6 @@
 //! The meanings of opcodes and modifiers, in a few words each.
 
-use crate::Mod;
+use crate::{Mod, Type};
 
 /// The meaning of an opcode.
 pub fn opcode(opcode: &str) -> Option<&'static str> {
@@ -10,6 +10,26 @@ pub fn opcode(opcode: &str) -> Option<&'static str> {
 /// The meaning of a modifier. `None` for modifiers that have a meaning only after another one (`.l` of `shf`).
 pub fn modifier(modifier: Mod) -> Option<&'static str> {
     find(MODIFIERS, modifier.name())
+}
+
+/// The meaning of a type.
+pub fn ty(ty: Type) -> String {
+    let element = ty.element();
+    if ty.lanes() > 1 && element != ty {
+        return format!(
+            "{} elements of type {element} in {} bits, the first one lowest",
+            ty.lanes(),
+            ty.bits()
+        );
+    }
+    let kind = match ty.kind() {
+        crate::Kind::Predicate => return "a predicate: true or false".to_owned(),
+        crate::Kind::Bits => "bits without an interpretation",
+        crate::Kind::Unsigned => "unsigned integer",
+        crate::Kind::Signed => "signed integer, in two's complement",
+        crate::Kind::Float => "binary floating point",
+    };
+    format!("{kind}, {} bits", ty.bits())
 }
 
 fn find(table: &'static [(&str, &'static str)], name: &str) -> Option<&'static str> {

@@ -276,6 +276,57 @@ impl SpecialRegister {
         ty.bits() == self.ty().bits() || (narrow && (16..self.ty().bits()).contains(&ty.bits()))
     }
 
+    /// Its meaning, in a few words.
+    pub fn meaning(self) -> &'static str {
+        use SpecialValue as Value;
+        match self.value() {
+            Value::Tid(_) => "index of the thread in its block",
+            Value::Ntid(_) => "extent of the block, in threads",
+            Value::Ctaid(_) => "index of the block in the grid",
+            Value::Nctaid(_) => "extent of the grid, in blocks",
+            Value::Clusterid(_) => "index of the cluster in the grid",
+            Value::Nclusterid(_) => "extent of the grid, in clusters",
+            Value::ClusterCtaid(_) => "index of the block in its cluster",
+            Value::ClusterNctaid(_) => "extent of the cluster, in blocks",
+            Value::Fourth => "zero: there are three axes",
+            Value::ClusterCtarank => "number of the block in its cluster",
+            Value::ClusterNctarank => "number of blocks in the cluster",
+            Value::IsExplicitCluster => "was the kernel launched with clusters?",
+            Value::Laneid => "number of the thread in its warp, from 0 to 31",
+            Value::Warpid => "number of the warp in its multiprocessor; it may change",
+            Value::Nwarpid => "most warps of a multiprocessor",
+            Value::Smid => "number of the multiprocessor; it may change",
+            Value::Nsmid => "greatest number of a multiprocessor, plus one or more",
+            Value::Gridid => "number of the launch",
+            Value::LanemaskEq => "mask with the bit of this lane",
+            Value::LanemaskLe => "mask of this lane and those below it",
+            Value::LanemaskLt => "mask of the lanes below this one",
+            Value::LanemaskGe => "mask of this lane and those above it",
+            Value::LanemaskGt => "mask of the lanes above this one",
+            Value::Clock => "counter of cycles, from its lowest bit on",
+            Value::ClockHigh => "upper half of the counter of cycles",
+            Value::Nanoseconds => {
+                "nanoseconds of a clock that all multiprocessors share, from the lowest bit on"
+            }
+            Value::NanosecondsHigh => "upper half of that clock in nanoseconds",
+            Value::Counter => "counter for measurements of performance, which a tool sets up",
+            Value::Envreg(_) => "what the driver passes to the kernel",
+            Value::ReservedShared => "start of the shared memory that is reserved for the system",
+            Value::ReservedSharedOfUser => "start of the program's part of the reserved shared memory",
+            Value::ReservedSharedEnd => "end of the reserved shared memory",
+            Value::TotalSmemSize => "shared memory of a block in bytes, without what is reserved",
+            Value::AggrSmemSize => "shared memory of a block in bytes, with what is reserved",
+            Value::DynamicSmemSize => "shared memory in bytes that the launch gives to a block",
+            Value::CurrentGraphExec => "the graph that launched the kernel on the device, or 0",
+            Value::LocalityDomainId => "number of the locality domain of the multiprocessor",
+            Value::LocalityDomainSupplementalSm => {
+                "is the multiprocessor an additional one of its locality domain?"
+            }
+            Value::Perctamemorysize => "size in bytes of the memory that each block has for itself",
+            Value::Perctamemoryoffset => "address of the memory that each block has for itself",
+        }
+    }
+
     /// Its requirements on `.version` and `.target`.
     pub fn gates(self) -> &'static [Gate] {
         self.row().gates

@@ -37,6 +37,7 @@
 pub mod alternate;
 pub mod approx;
 pub mod arith;
+pub mod bits;
 pub mod compare;
 pub mod convert;
 pub mod float;

@@ -184,6 +184,25 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// The comments in a text that has no tokens, and what else counts as blank and is not: line directives, and the
+/// prefix of debug sections.
+pub fn comments(blank: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let bytes = blank.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += count(&bytes[at..], |b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | b'\x0C'));
+        let start = at;
+        at = match *bytes.get(start)? {
+            b'/' if bytes.get(start + 1) == Some(&b'*') => {
+                blank[start + 2..].find("*/").map_or(bytes.len(), |length| start + length + 4)
+            }
+            b'@' => start + "@@DWARF".len().min(bytes.len() - start),
+            _ => find(bytes, start, b'\n'),
+        };
+        Some(start..at)
+    })
+}
+
 /// Offset of the first `byte` at or after `at`, or the end.
 fn find(bytes: &[u8], at: usize, byte: u8) -> usize {
     bytes[at..].iter().position(|&b| b == byte).map_or(bytes.len(), |length| at + length)

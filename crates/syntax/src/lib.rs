@@ -15,12 +15,16 @@
 //! rejects later is in the tree. Where there is a choice of messages, those of ptxas are used.
 #![forbid(unsafe_code)]
 
-mod lexer;
+mod directive;
+mod format;
+pub mod lexer;
 mod literal;
 mod parser;
 mod printer;
 pub mod tree;
 
+pub use directive::{DIRECTIVES, Directive, Place};
+pub use format::format;
 pub use literal::Value;
 pub use parser::{MAX_DEPTH, MAX_ERRORS, MAX_NODES, parse};
 pub use tree::Tree;

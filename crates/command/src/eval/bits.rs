@@ -5,7 +5,7 @@ use sem::convert::convert_float;
 use sem::format::{F64, Format};
 use sem::round::Mode;
 
-pub use ptxvm::observed::bits::{describe, hex, lanes, value};
+pub use sem::bits::{describe, hex, lanes, value};
 
 use crate::array::{DType, is_hex, parse_float, parse_integer};
 

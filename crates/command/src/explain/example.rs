@@ -5,7 +5,7 @@ use std::fmt::Write;
 use isa::enumerate::Spelling;
 use isa::{Access, Action, Opcode, OperandKind, OperandSpec, Second, Target, Type, Version};
 
-use crate::evidence::since;
+use isa::since;
 
 /// How to run an example.
 pub const COMMAND: &str = "ptxvm run example.ptx --arg 'u32[8]' --print 0";

@@ -11,11 +11,11 @@ use std::fmt::Write;
 
 use isa::enumerate::Spelling;
 use isa::{Access, Action, Form, FormId, Gate, LiteralForm, Mod, OperandSpec, Presence, Requirement, Second};
-use isa::{Consequence, OperandKind, OperandType, Picks, Token, Type};
+use isa::{Consequence, OperandKind, OperandType, Picks, Token, Type, since_text};
 use serde_json::json;
 
 use super::alone::{help, words};
-use super::evidence::{oracles, row_gates, rows, since_text, spelling};
+use super::evidence::{oracles, row_gates, rows, spelling};
 use super::executed::is_executed;
 use super::options::{ExplainOptions, Format};
 use super::report::{Failure, print};
@@ -216,7 +216,7 @@ fn explain_modifier(name: &str) -> Result<String, Failure> {
         Token::Mod(modifier) => {
             isa::prose::modifier(modifier).unwrap_or("part of the instructions below").to_owned()
         }
-        Token::Type(ty) => type_meaning(ty),
+        Token::Type(ty) => isa::prose::ty(ty),
     };
     let mut page = format!("# .{name}\n\n{}\n", sentence(&meaning));
     if let Token::Type(ty) = token {
@@ -238,25 +238,6 @@ fn explain_modifier(name: &str) -> Result<String, Failure> {
 
 fn all_tokens() -> impl Iterator<Item = Token> {
     isa::FORMS.iter().flat_map(|form| form.slots).flat_map(|slot| slot.choices).map(|choice| choice.token)
-}
-
-fn type_meaning(ty: Type) -> String {
-    let element = ty.element();
-    if ty.lanes() > 1 && element != ty {
-        return format!(
-            "{} elements of type {element} in {} bits, the first one lowest",
-            ty.lanes(),
-            ty.bits()
-        );
-    }
-    let kind = match ty.kind() {
-        isa::Kind::Predicate => return "a predicate: true or false".to_owned(),
-        isa::Kind::Bits => "bits without an interpretation",
-        isa::Kind::Unsigned => "unsigned integer",
-        isa::Kind::Signed => "signed integer, in two's complement",
-        isa::Kind::Float => "binary floating point",
-    };
-    format!("{kind}, {} bits", ty.bits())
 }
 
 fn sentence(text: &str) -> String {

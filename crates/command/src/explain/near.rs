@@ -6,52 +6,6 @@ use super::super::evidence::rows;
 use super::super::report::Failure;
 use super::{all_tokens, forms_page};
 
-/// Directives of PTX, which the table of instructions does not have.
-const DIRECTIVES: [&str; 42] = [
-    "address_size",
-    "alias",
-    "align",
-    "attribute",
-    "branchtargets",
-    "calltargets",
-    "callprototype",
-    "common",
-    "const",
-    "entry",
-    "explicitcluster",
-    "extern",
-    "file",
-    "func",
-    "global",
-    "loc",
-    "local",
-    "managed",
-    "maxclusterrank",
-    "maxnctapersm",
-    "maxnreg",
-    "maxntid",
-    "minnctapersm",
-    "minperctamemory",
-    "noreturn",
-    "param",
-    "pragma",
-    "ptr",
-    "reg",
-    "reqnctapercluster",
-    "reqntid",
-    "section",
-    "shared",
-    "sreg",
-    "surfref",
-    "samplerref",
-    "target",
-    "tex",
-    "texref",
-    "unified",
-    "version",
-    "visible",
-];
-
 /// The page for an incomplete name: the forms with all of its modifiers. `lacks` says what is missing.
 pub fn incomplete(words: &[&str], lacks: &str) -> Option<String> {
     let (opcode, modifiers) = (words[0], &words[1..]);
@@ -84,7 +38,7 @@ pub fn unknown(opcode: &str) -> Failure {
     if let Some(known) = lower_case(opcode) {
         return failure.help(format!("PTX is written in lower case: '{known}'"));
     }
-    if DIRECTIVES.contains(&opcode) {
+    if is_directive(opcode) {
         return failure.help(directive(opcode));
     }
     if let Some(near) = check::nearest(opcode, check::opcodes()) {
@@ -105,7 +59,7 @@ pub fn lower_case(opcode: &str) -> Option<&'static str> {
 /// The error for a modifier that no row has.
 pub fn unknown_modifier(name: &str) -> Failure {
     let failure = Failure::bad(format!("Unknown modifier '.{name}'"));
-    if DIRECTIVES.contains(&name) {
+    if is_directive(name) {
         return failure.help(directive(name));
     }
     match nearest_modifier(name) {
@@ -127,6 +81,10 @@ pub fn register(name: &str) -> Option<Failure> {
     } else {
         failure.help("`ptxvm isa` lists all instructions")
     })
+}
+
+fn is_directive(name: &str) -> bool {
+    syntax::DIRECTIVES.iter().any(|directive| directive.name == name)
 }
 
 fn directive(name: &str) -> String {

@@ -1,6 +1,5 @@
 //! What observers saw of a launch, for people and for programs. The command and the Python package show the same.
 
-pub mod bits;
 pub mod counters;
 pub mod nonfinite;
 pub mod trace;
@@ -9,6 +8,7 @@ pub mod watch;
 
 use diag::Span;
 use isa::Space;
+pub use sem::bits;
 use serde_json::{Value, json};
 
 use crate::{OriginalPlace, PlaceInSource, Places};

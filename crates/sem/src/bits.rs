@@ -1,7 +1,7 @@
 //! Bits as the values of a type.
 
+use crate::format::{Format, Specials};
 use isa::{Kind, Type};
-use sem::format::{Format, Specials};
 
 /// `0x7e00`, as wide as the type; a predicate is 0 or 1.
 pub fn hex(ty: Type, bits: u64) -> String {
