@@ -141,6 +141,7 @@ fn dispatch(call: &Call) -> u8 {
         Command::Eval(options) => eval::eval(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),
+        Command::Lsp => serve_editor(),
         Command::Sass(options) => sass::sass(&options),
         Command::Env(options) => exec::env(&options, call),
         Command::Stubs(options) => stubs::stubs(&options, call),
@@ -160,6 +161,18 @@ fn dispatch(call: &Call) -> u8 {
             failure.report(format);
             failure.code
         }
+    }
+}
+
+/// `ptxvm lsp`: serves an editor.
+///
+/// # Errors
+/// When the editor ends without saying so, or does not read.
+fn serve_editor() -> Result<(), Failure> {
+    match lsp::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout().lock()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::silent(code::BAD_INPUT)),
+        Err(error) => Err(Failure::new(code::USAGE, format!("cannot write to the editor: {error}"))),
     }
 }
 

@@ -73,7 +73,7 @@ fn pieces(text: &str) -> (Vec<Piece<'_>>, &str) {
     let mut lexer = Lexer::new(text);
     let (mut pieces, mut end) = (Vec::new(), 0);
     loop {
-        let token = lexer.next();
+        let token = lexer.token();
         if matches!(token.kind, Kind::End | Kind::EndInComment) {
             return (pieces, &text[end..]);
         }

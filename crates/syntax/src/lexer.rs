@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token. After the last token, always [`Kind::End`] or [`Kind::EndInComment`].
-    pub fn next(&mut self) -> Token {
+    pub fn token(&mut self) -> Token {
         let first_on_line = match self.skip_blank() {
             Ok(first_on_line) => first_on_line,
             Err(comment) => {
@@ -429,7 +429,7 @@ mod tests {
         let mut lexer = Lexer::new(text);
         let mut tokens = Vec::new();
         loop {
-            let token = lexer.next();
+            let token = lexer.token();
             if matches!(token.kind, Kind::End | Kind::EndInComment) {
                 return tokens;
             }
@@ -517,16 +517,16 @@ mod tests {
     #[test]
     fn the_end_in_a_comment_is_known() {
         let mut lexer = Lexer::new("a /* b");
-        lexer.next();
-        assert_eq!(lexer.next().kind, Kind::EndInComment);
+        lexer.token();
+        assert_eq!(lexer.token().kind, Kind::EndInComment);
         assert_eq!(lexer.open_comment, 2);
-        assert_eq!(lexer.next().kind, Kind::End);
+        assert_eq!(lexer.token().kind, Kind::End);
     }
 
     #[test]
     fn the_first_token_of_a_line_is_known() {
         let mut lexer = Lexer::new("a b\n /* \n */ c /* \n */ d e");
-        let first: Vec<bool> = (0..5).map(|_| lexer.next().first_on_line).collect();
+        let first: Vec<bool> = (0..5).map(|_| lexer.token().first_on_line).collect();
         assert_eq!(first, [true, false, true, true, false]);
     }
 }

@@ -11,7 +11,7 @@ fn words(text: &str) -> Vec<&str> {
     let mut lexer = Lexer::new(text);
     let (mut words, mut end) = (Vec::new(), 0);
     loop {
-        let token = lexer.next();
+        let token = lexer.token();
         let range = token.span.range();
         let gap = &text[end..range.start];
         words.extend(comments(gap).map(|comment| gap[comment].trim_end()));

@@ -46,6 +46,8 @@ pub enum Command {
     Explain(ExplainOptions),
     /// List the instructions: what is checked, what is executed, what backs it
     Isa(IsaOptions),
+    /// Help editors with PTX: a language server on standard input and output
+    Lsp,
     /// Assemble, disassemble, execute HSETP2, the machine instruction behind setp on halves
     Sass(super::sass::SassOptions),
     /// Run a program, with ptxvm as its CUDA driver
@@ -86,7 +88,7 @@ impl Command {
                 options.clone().split_operands().map_or(options.format, |options| options.format)
             }
             Command::Explain(options) => options.format,
-            Command::Isa(_) => Format::Human,
+            Command::Isa(_) | Command::Lsp => Format::Human,
             Command::Sass(options) => options.format(),
             #[cfg(target_os = "linux")]
             Command::AsNvidiaSmi { .. } => Format::Human,

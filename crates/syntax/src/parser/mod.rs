@@ -79,7 +79,7 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(source: &'a SourceFile) -> Parser<'a> {
         let mut lexer = Lexer::new(source.text());
-        let token = lexer.next();
+        let token = lexer.token();
         Parser {
             source,
             text: source.text(),
@@ -102,14 +102,14 @@ impl<'a> Parser<'a> {
         let token = self.token;
         if !self.at_end() {
             self.previous_end = token.span.end;
-            self.token = self.lexer.next();
+            self.token = self.lexer.token();
         }
         token
     }
 
     /// The token after the current one.
     fn peek(&self) -> Token {
-        self.lexer.clone().next()
+        self.lexer.clone().token()
     }
 
     fn at(&self, kind: Kind) -> bool {
@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
             self.diagnostics.push(error);
         }
         self.lexer.finish();
-        self.token = self.lexer.next();
+        self.token = self.lexer.token();
     }
 
     /// Reports that the construct at the current token would nest too deeply.
