@@ -12,7 +12,7 @@ const KERNEL: &str = "\
 .address_size 64
 // \u{1f600} a table
 .global .u32 table[4];
-.func (.reg .u32 d) twice(.reg .u32 a);
+.func (.reg .u32 d) twice(.reg .u32 a) { add.u32 d, a, a; }
 .visible .entry k(.param .u64 out) {
     .reg .b32 %r<8>; .reg .b64 %rd<3>; .reg .pred %p; .reg .f32 f;
     ld.param.u64 %rd1, [out];
@@ -37,7 +37,7 @@ fn errors_come_all_at_once_and_their_fixes_make_the_file_clean() {
         .replace("mov.u32 %r1, %tid.x;", "mvo.u32 %r1, tid.x;")
         .replace("@%p bra Loop;", "@%p bra Lop;")
         .replace("add.rn.f32 f", "add.rnn.f32 f")
-        .replace("ret;", "ret")
+        .replace("[table], %r1;", "[table], %r1")
         .replace("setp.lt.u32", "setp.u32")
         .replace(".target sm_90", ".target sm_09")
         .replace(
@@ -51,31 +51,34 @@ fn errors_come_all_at_once_and_their_fixes_make_the_file_clean() {
         let found = client.diagnostics("k.ptx");
         let codes = found.iter().map(|one| one["code"].as_str().expect("a code").to_owned());
         seen.extend(codes);
-        let Some(first) = found.iter().find(|one| one["severity"] == 1) else {
-            assert!(round > 3);
+        let errors: Vec<&Value> = found.iter().filter(|one| one["severity"] == 1).collect();
+        if errors.is_empty() {
             for code in [
                 "unknown-instruction",
                 "unknown-symbol",
                 "unknown-modifier",
+                "unsupported-target",
                 "syntax-error",
                 "missing-modifier",
+                "requires-version",
             ] {
                 assert!(seen.iter().any(|one| one == code), "{code}: {seen:?}");
             }
-            assert!(seen.iter().any(|one| one == "requires-version" || one == "requires-target"), "{seen:?}");
             client.end();
             return;
-        };
-        if round == 0 {
-            assert!(found.len() >= 3, "{found:#?}");
-            assert!(first["source"] == "ptxvm" && first["range"]["end"]["line"].is_number());
         }
-        let actions = client.ask("textDocument/codeAction", &json!({
-            "textDocument": client.id("k.ptx"), "range": first["range"], "context": { "diagnostics": [first] },
-        }));
-        let action = &actions.as_array().expect("actions")[0];
-        assert_eq!(action["kind"], "quickfix", "{first:#}");
-        client.apply("k.ptx", &action["edit"]["changes"][&client.uri("k.ptx")]);
+        assert!(round > 0 || errors.len() >= 6, "{errors:#?}");
+        // Some errors follow from others, and have no change of their own.
+        let fix = errors.iter().find_map(|error| {
+            let context = json!({ "diagnostics": [error] });
+            let params =
+                json!({ "textDocument": client.id("k.ptx"), "range": error["range"], "context": context });
+            let actions = client.ask("textDocument/codeAction", &params);
+            actions.as_array().expect("actions").first().cloned()
+        });
+        let fix = fix.unwrap_or_else(|| panic!("no fix: {errors:#?}"));
+        assert_eq!(fix["kind"], "quickfix");
+        client.apply("k.ptx", &fix["edit"]["changes"][&client.uri("k.ptx")]);
     }
     panic!("not clean: {:#?}\n{}", client.diagnostics("k.ptx"), client.text("k.ptx"));
 }
@@ -199,7 +202,7 @@ fn names_are_found_and_renamed_in_their_scope() {
         ("Loop:", "$again", 2),
         ("table[", "data", 2),
         ("k(", "kernel", 1),
-        ("%r<8>", "%index", 5),
+        ("%r<8>", "%index", 4),
     ] {
         let mut params = client.params("k.ptx", at(KERNEL, word));
         params["newName"] = json!(new);
@@ -325,7 +328,7 @@ fn a_client_that_errs_gets_an_error() {
     let mut client = Client::start();
     assert!(client.refused("textDocument/nothing", &json!({})).contains("no method"));
     assert!(client.refused("initialize", &json!({})).contains("initialized"));
-    assert!(client.refused("textDocument/hover", &json!({ "textDocument": 1 })).contains("missing field"));
+    assert!(client.refused("textDocument/hover", &json!({ "textDocument": 1 })).contains("invalid type"));
     assert!(client.refused("textDocument/hover", &client.params("none.ptx", 0)).contains("not open"));
     for broken in [
         "Content-Length: 5\r\n\r\n{\"a\":",

@@ -20,7 +20,11 @@ pub fn symbols(document: &Document, analysis: &Analysis) -> Vec<DocumentSymbol> 
     let mut found: Vec<DocumentSymbol> = Vec::new();
     let mut parents: Vec<(Span, usize)> = Vec::new();
     let mut all: Vec<&Symbol> = analysis.names.symbols.iter().collect();
-    all.sort_by_key(|symbol| symbol.definition.start);
+    // A function comes before what it returns.
+    all.sort_by_key(|symbol| {
+        let is_function = matches!(symbol.kind, Kind::Kernel | Kind::Function);
+        if is_function { symbol.head.start } else { symbol.definition.start }
+    });
     for symbol in all {
         let is_function = matches!(symbol.kind, Kind::Kernel | Kind::Function);
         let function = functions
