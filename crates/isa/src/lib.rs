@@ -119,6 +119,11 @@ pub fn form_id(form: &Form) -> Option<FormId> {
 }
 
 fn form_range(opcode: Opcode) -> (usize, usize) {
-    let start = FORMS.partition_point(|form| form.opcode < opcode);
-    (start, start + FORMS[start..].partition_point(|form| form.opcode == opcode))
+    // Every instruction asks several times; searching the rows would read many of them.
+    static STARTS: std::sync::LazyLock<Vec<usize>> = std::sync::LazyLock::new(|| {
+        let last = FORMS.last().map_or(0, |form| form.opcode as usize);
+        (0..=last + 1).map(|opcode| FORMS.partition_point(|form| (form.opcode as usize) < opcode)).collect()
+    });
+    let start = |opcode: usize| STARTS.get(opcode).copied().unwrap_or(FORMS.len());
+    (start(opcode as usize), start(opcode as usize + 1))
 }
