@@ -80,7 +80,8 @@ impl<'a> BodyChecker<'_, 'a> {
     /// The form that the modifiers select, or the nearest one, with the errors that ptxas finds while it reads
     /// modifiers. `None` if it reads no further.
     fn select_form(&mut self, node: &Tree<'a>) -> Option<(&'static Form, Rc<Selection>)> {
-        if self.ends_within_word(node) {
+        // What is known did not end so when it came first.
+        if !self.knows(node) && self.ends_within_word(node) {
             return None;
         }
         self.apart.clear();
@@ -102,7 +103,7 @@ impl<'a> BodyChecker<'_, 'a> {
         form: &'static Form,
         selection: Rc<Selection>,
     ) -> Read<'t, 'a> {
-        self.expect_vectors(form, &selection);
+        self.expect_vectors(node, form, &selection);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
         self.report_unlike_elements(&operands, &selection.name);
@@ -283,11 +284,13 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     /// Says how the vectors among the operands are read.
-    fn expect_vectors(&mut self, form: &Form, selection: &Selection) {
+    fn expect_vectors(&mut self, node: &Tree, form: &Form, selection: &Selection) {
         let picks = &selection.picks;
+        // Most instructions have no vector, and their rows need not be asked.
+        let has_vectors = self.module.source.slice(node.span).contains('{');
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
-        if takes_any_length(form, picks) {
+        if has_vectors && takes_any_length(form, picks) {
             self.longest_vector = usize::MAX;
         }
         if selection.errors.contains(&SelectError::UnknownInstruction) {
@@ -300,8 +303,8 @@ impl<'a> BodyChecker<'_, 'a> {
             self.longest_vector = self.longest_vector.min(8);
         }
         self.longest_vector = match self.longest_vector {
-            1 | 2 | 4 if takes_vectors_of_eight(form, picks) => 8,
-            8 if !takes_vectors_of_eight(form, picks) => 4,
+            1 | 2 | 4 if has_vectors && takes_vectors_of_eight(form, picks) => 8,
+            8 if has_vectors && !takes_vectors_of_eight(form, picks) => 4,
             longest => longest,
         };
         self.accesses_texels = form.accesses_texels();

@@ -44,6 +44,11 @@ impl<'a> BodyChecker<'_, 'a> {
         selection
     }
 
+    /// Has an instruction with these modifiers and this number of operands come before?
+    pub(crate) fn knows(&self, node: &Tree<'a>) -> bool {
+        self.selections.contains_key(&(self.module.source.slice(node.head()), node.operands.len()))
+    }
+
     /// Reports the errors in modifiers that belong to these stages.
     pub(crate) fn modifiers(
         &mut self,
