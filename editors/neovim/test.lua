@@ -1,6 +1,6 @@
 -- Drives Neovim's own client against `ptxvm lsp`, without a screen: `.ci/editor` runs it. It ends Neovim with 0 if all went well.
-local server = os.getenv('PTXVM')
-local folder = os.getenv('PTXVM_TEST_FOLDER')
+local server = os.getenv('SERVER')
+local folder = os.getenv('FOLDER')
 
 local function fail(why)
   io.stderr:write('failed: ' .. why .. '\n')
@@ -41,13 +41,6 @@ wait('diagnostics', function() return #vim.diagnostic.get(0) == 1 end)
 local found = vim.diagnostic.get(0)[1]
 check(found.lnum == 7 and found.col == 15, 'the error is behind a character of two units: ' .. vim.inspect(found))
 check(found.message:find('mvo') and found.message:find("did you mean 'mov'"), found.message)
-if os.getenv('PTXVM_PICTURE') then
-  -- What the screen shows, for docs/editor.md.
-  vim.cmd('redraw')
-  for _, line in ipairs(lines()) do print(line) end
-  print(found.message)
-end
-
 -- The fix.
 local params = at(8, 16)
 local place = params.position

@@ -32,7 +32,7 @@ pub fn signature(text: &str, offset: u32) -> Option<SignatureHelp> {
             forms.push((selected.form(), selected.picks));
         }
     }
-    let name = check_name(opcode, &modifiers);
+    let name = mnemonic(opcode, &modifiers);
     let mut signatures: Vec<SignatureInformation> =
         forms.iter().take(MOST_FORMS).map(|(form, picks)| of_form(&name, form, Some(picks))).collect();
     if signatures.is_empty() {
@@ -50,7 +50,7 @@ pub fn signature(text: &str, offset: u32) -> Option<SignatureHelp> {
     Some(SignatureHelp { signatures, active_signature: Some(signature), active_parameter: Some(active) })
 }
 
-fn check_name(opcode: &str, modifiers: &[&str]) -> String {
+fn mnemonic(opcode: &str, modifiers: &[&str]) -> String {
     [opcode].into_iter().chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".")
 }
 
