@@ -41,11 +41,14 @@ impl Suite<'_> {
     /// Runs all modules; with words for the client, those that they name.
     ///
     /// # Errors
-    /// When pytest cannot be started.
+    /// When pytest cannot be started, and when the words name no module.
     pub fn run(&self, site: &Site) -> Result<Outcome, String> {
         let wanted =
             |module: &&String| site.words.is_empty() || site.words.iter().any(|word| module.contains(word));
         let modules: Vec<&String> = self.modules.iter().filter(wanted).collect();
+        if modules.is_empty() {
+            return Err(format!("no module has a name with one of {:?}", site.words));
+        }
         let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         thread::scope(|scope| {
             for _ in 0..AT_A_TIME {
