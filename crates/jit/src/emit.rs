@@ -37,7 +37,6 @@ macro_rules! rounded {
 }
 
 mod access;
-mod batches;
 mod double;
 mod leave;
 mod operations;
@@ -261,13 +260,18 @@ impl Emitter<'_> {
         for &register in &kept {
             self.asm.push(register)?;
         }
+        for ((slot, chunk), register) in self.words.clone() {
+            let place = self.word_place(slot, chunk)?;
+            self.asm.vmovdqu32(register, place)?;
+        }
         self.asm.mov(ecx, NAN_BITS)?;
         self.asm.vpbroadcastd(NAN, ecx)?;
         self.asm.mov(r10, qword_ptr(rdi + offset_of!(Frame, fuel)))?;
         self.asm.mov(r11, qword_ptr(rdi + offset_of!(Frame, instructions)))?;
-        let [mut next, mut none, mut stop, mut finish] = std::array::from_fn(|_| self.asm.create_label());
-        self.asm.set_label(&mut next)?;
-        self.begin_batch(none)?;
+        for (place, (register, ..)) in self.registers().enumerate() {
+            self.asm.mov(register, pending_place(place))?;
+        }
+
         self.check_clean()?;
         let mut labels: Vec<CodeLabel> = self.source.bodies.iter().map(|_| self.asm.create_label()).collect();
         let mut done = self.asm.create_label();
@@ -277,17 +281,20 @@ impl Emitter<'_> {
             self.body(index, body, next, &labels, done)?;
         }
         self.asm.set_label(&mut done)?;
-        self.end_batch(stop)?;
-        self.asm.set_label(&mut none)?;
-        self.next_batch(next, finish)?;
 
-        self.asm.set_label(&mut stop)?;
         for (place, (register, ..)) in self.registers().enumerate() {
             self.asm.mov(pending_place(place), register)?;
         }
-        self.asm.set_label(&mut finish)?;
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, instructions)), r11)?;
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
+        self.asm.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
+        self.asm.kshiftrd(k2, k1, 16)?;
+        for ((slot, chunk), word) in self.words.clone() {
+            if self.layout.words.iter().any(|value| value.slot == slot && value.defined) {
+                let (mask, place) = (self.lanes_of(slot, chunk)?, self.word_place(slot, chunk)?);
+                self.store_vector(slot, masked_place(place, mask), word)?;
+            }
+        }
         self.asm.vzeroupper()?;
         for &register in kept.iter().rev() {
             self.asm.pop(register)?;

@@ -45,8 +45,6 @@ pub struct Access {
 pub struct Loop {
     /// Its basic blocks. The first is its header.
     pub blocks: Range<u32>,
-    /// Lanes come back to the first one. Otherwise this is a region without barriers, which may have loops inside.
-    pub repeats: bool,
     /// Where lanes leave the loop.
     pub exits: Vec<BlockId>,
     /// The predicates of a frame.
@@ -103,46 +101,6 @@ pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<
         if apart && let Some(found_loop) = Loop::new(function, range, kinds) {
             found.push(found_loop);
         }
-    }
-    let starts: BTreeSet<u32> = found.iter().map(|plan| plan.blocks.start).collect();
-    let others = regions(function).into_iter().filter(|range| !starts.contains(&range.start));
-    found.extend(others.filter_map(|range| Loop::new(function, range, kinds)));
-    found
-}
-
-/// The least operations of a region that is not a loop: less is not worth a call.
-const LEAST_OPERATIONS: u32 = 4;
-
-/// Ranges of basic blocks that native code has, which lanes enter at the first basic block only. They are as long as possible.
-fn regions(function: &Function) -> Vec<Range<u32>> {
-    let mut before: Vec<Vec<u32>> = vec![Vec::new(); function.blocks.len()];
-    for (index, block) in (0..).zip(&function.blocks) {
-        for next in block.terminator.successors() {
-            before[next.index()].push(index);
-        }
-    }
-    let width = |slot: Slot| function.slots[slot.index()].width;
-    let is_native = |index: u32| {
-        let block = &function.blocks[index as usize];
-        let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
-        matches!(block.terminator, Terminator::Jump(_) | Terminator::Branch { .. })
-            && ops.iter().all(|op| Operation::of(op, width, 0, 0).is_some())
-    };
-    let (mut found, mut start, count) = (Vec::new(), 0, function.blocks.len() as u32);
-    while start < count {
-        let most = count.min(start + MOST_BLOCKS as u32 - 1);
-        let mut end = (start..most).find(|&index| !is_native(index)).unwrap_or(most);
-        // Basic blocks that lanes enter from elsewhere end the range. What goes before may then be entered from behind it.
-        while let Some(entered) = (start + 1..end)
-            .find(|&index| before[index as usize].iter().any(|from| !(start..end).contains(from)))
-        {
-            end = entered;
-        }
-        let operations = (start..end).map(|index| function.blocks[index as usize].ops.len() as u32);
-        if operations.sum::<u32>() >= LEAST_OPERATIONS {
-            found.push(start..end);
-        }
-        start = end.max(start + 1);
     }
     found
 }
@@ -226,9 +184,7 @@ impl Loop {
         let kinds = kinds();
         let divides =
             bodies.iter().any(|body| matches!(body.end, End::Branch { pred, .. } if kinds.varies(pred)));
-        let repeats = bodies.iter().any(|body| body.end.places().contains(&0));
-        if !(divides && repeats) && live_out.iter().any(|slot| defined.contains(slot) && !kinds.varies(*slot))
-        {
+        if !divides && live_out.iter().any(|slot| defined.contains(slot) && !kinds.varies(*slot)) {
             return None;
         }
         let used: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::uses).collect();
@@ -262,19 +218,7 @@ impl Loop {
         };
         let literals = slots().filter_map(literal).collect();
         let live_in = function.blocks[blocks.start as usize].live_in.iter().copied().collect();
-        Some(Loop {
-            blocks,
-            repeats,
-            exits,
-            predicates,
-            accesses,
-            calls,
-            words,
-            bodies,
-            wide,
-            literals,
-            live_in,
-        })
+        Some(Loop { blocks, exits, predicates, accesses, calls, words, bodies, wide, literals, live_in })
     }
 }
 

@@ -68,7 +68,7 @@ impl Emitter<'_> {
         }
         self.block = Block::default();
         let leave = self.leave_at_start()?;
-        self.asm.mov(eax, dword_ptr(rdi + offset_of!(Frame, current)))?;
+        self.asm.mov(eax, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
         for slot in clean {
             if self.layout.evens.iter().any(|even| even.slot == slot) {
                 let mut fits = self.asm.create_label();

@@ -55,8 +55,6 @@ impl NativeLoop {
     pub fn turn(&self, when: NativeCode) -> Turn {
         match when {
             NativeCode::Always => Turn::Native,
-            // Whether regions gain has not been measured yet.
-            NativeCode::Hot if !self.plan.repeats => Turn::Interpret,
             NativeCode::Hot => {
                 let leaves = self.leaves.load(Ordering::Relaxed);
                 if leaves > MANY_LEAVES && leaves > self.runs.load(Ordering::Relaxed) / RUNS_PER_LEAVE {
