@@ -51,8 +51,9 @@ pub struct Symbol {
     pub declarator: Span,
     /// Where it can be named: its block, its function, or the file.
     pub scope: Span,
-    /// Whether it can be named before its declaration.
-    pub is_forward: bool,
+    /// The offset from which on it can be named: the end of the name in its first declaration, for labels the start of the
+    /// block.
+    pub visible_from: u32,
 }
 
 /// A place at which a name stands.
@@ -101,9 +102,7 @@ impl Names {
     /// The names that can be used at an offset, the innermost first.
     pub fn visible(&self, offset: u32) -> Vec<&Symbol> {
         let is_visible = |symbol: &&Symbol| {
-            symbol.scope.start <= offset
-                && offset <= symbol.scope.end
-                && (symbol.is_forward || symbol.definition.end <= offset)
+            symbol.scope.start <= offset && offset <= symbol.scope.end && symbol.visible_from <= offset
         };
         let mut found: Vec<&Symbol> = self.symbols.iter().filter(is_visible).collect();
         found.sort_by_key(|symbol| symbol.scope.len());
@@ -170,7 +169,7 @@ impl<'a> Finder<'a> {
             head,
             declarator,
             scope,
-            is_forward: kind == Kind::Label,
+            visible_from: if kind == Kind::Label { scope.start } else { name.span.end },
         });
         self.names.symbols.len() - 1
     }

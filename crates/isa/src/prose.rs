@@ -1,6 +1,6 @@
 //! The meanings of opcodes and modifiers, in a few words each.
 
-use crate::{Mod, Type};
+use crate::{Mod, Token, Type};
 
 /// The meaning of an opcode.
 pub fn opcode(opcode: &str) -> Option<&'static str> {
@@ -30,6 +30,14 @@ pub fn ty(ty: Type) -> String {
         crate::Kind::Float => "binary floating point",
     };
     format!("{kind}, {} bits", ty.bits())
+}
+
+/// The meaning of a modifier or type.
+pub fn token(token: Token) -> Option<String> {
+    match token {
+        Token::Type(found) => Some(ty(found)),
+        Token::Mod(found) => modifier(found).map(str::to_owned),
+    }
 }
 
 fn find(table: &'static [(&str, &'static str)], name: &str) -> Option<&'static str> {

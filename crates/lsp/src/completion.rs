@@ -1,7 +1,7 @@
 //! What may be written next.
 
 use check::names::{Kind as NameKind, Symbol};
-use isa::{SpecialRegister, Token as Modifier, Type};
+use isa::{SpecialRegister, Type};
 use lsp_types::{CompletionItem, CompletionItemKind as Shown, CompletionTextEdit, TextEdit};
 use syntax::lexer::Kind;
 use syntax::{DIRECTIVES, Place};
@@ -32,11 +32,7 @@ pub fn completion(
         if word.starts_with('.') && operands.is_empty() && joined.is_some() {
             let (version, target) = module_of(&document.tree(), options);
             for next in isa::next_modifiers(opcode, &modifiers, version, target) {
-                let meaning = match next.token {
-                    Modifier::Type(ty) => Some(isa::prose::ty(ty)),
-                    Modifier::Mod(modifier) => isa::prose::modifier(modifier).map(str::to_owned),
-                };
-                let detail = meaning.unwrap_or_default();
+                let detail = isa::prose::token(next.token).unwrap_or_default();
                 list.add(
                     format!(".{}", next.token.name()),
                     Shown::ENUM_MEMBER,
@@ -79,10 +75,7 @@ pub fn completion(
         let place = if is_head { Place::Head } else { Place::Within };
         list.directives(|places| places.contains(&place));
         if !is_head {
-            for ty in [
-                "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32",
-                "s64", "f16", "f16x2", "f32", "f64",
-            ] {
+            for ty in syntax::DECLARED_TYPES {
                 let meaning = Type::from_name(ty).map(isa::prose::ty).unwrap_or_default();
                 list.add(format!(".{ty}"), Shown::TYPE_PARAMETER, meaning, None);
             }

@@ -25,6 +25,11 @@ pub fn instruction<'t, 'a>(tree: &'t Tree<'a>, offset: u32) -> Option<&'t Instru
     }
 }
 
+/// An opcode with its modifiers: `add.rn.f32`.
+pub fn mnemonic(opcode: &str, modifiers: &[&str]) -> String {
+    [&[opcode], modifiers].concat().join(".")
+}
+
 /// The tokens of a statement before an offset.
 pub struct Unfinished<'a> {
     text: &'a str,

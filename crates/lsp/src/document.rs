@@ -78,13 +78,12 @@ impl Document {
 
     /// Checks the text, unless that is done.
     pub fn analyse(&mut self, options: &check::Options) -> &Analysis {
-        if self.analysis.is_none() {
+        self.analysis.get_or_insert_with(|| {
             let (tree, parsed) = syntax::parse(&self.source);
             let names = Names::of(&tree);
             let (_, diagnostics) = check::check(&self.source, &tree, parsed, options);
-            self.analysis = Some(Analysis { diagnostics, names });
-        }
-        self.analysis.get_or_insert_with(|| Analysis { diagnostics: Vec::new(), names: Names::default() })
+            Analysis { diagnostics, names }
+        })
     }
 
     /// The offset of a position. Behind the end of a line it is that end, and behind the last line the end of the text;

@@ -13,6 +13,9 @@ use syntax::{DIRECTIVES, Value};
 use crate::cursor;
 use crate::document::{Analysis, Document, module_of};
 
+/// The most errors of an instruction that are shown.
+const MOST_ERRORS: usize = 3;
+
 /// The hover at an offset.
 pub fn hover(
     document: &Document,
@@ -29,7 +32,7 @@ pub fn hover(
         instruction.filter(|node| node.head().start <= token.span.start && token.span.end <= node.head().end);
     let page = match token.kind {
         Kind::Integer | Kind::Double | Kind::Single => literal(text, token)?,
-        _ if of_head.is_some() => head(of_head?, token, module),
+        _ if of_head.is_some() => head(of_head?, token, analysis),
         Kind::Identifier => match analysis.names.at(token.span.start) {
             Some(_) => declaration(document, analysis, token)?,
             None => {
@@ -56,50 +59,37 @@ pub fn hover(
 }
 
 /// An instruction, and the modifier under the cursor first.
-fn head(node: &Instruction, token: Token, (version, target): (Version, Target)) -> String {
+fn head(node: &Instruction, token: Token, analysis: &Analysis) -> String {
     let opcode = node.opcode.text;
     let modifiers: Vec<&str> = node.modifiers.iter().map(|modifier| modifier.text).collect();
     let mut page = String::new();
-    let meaning = |word: &str| match Modifier::from_name(word)? {
-        Modifier::Type(ty) => Some(isa::prose::ty(ty)),
-        Modifier::Mod(modifier) => isa::prose::modifier(modifier).map(str::to_owned),
-    };
+    let meaning = |word: &str| isa::prose::token(Modifier::from_name(word)?);
     if let Some(modifier) = node.modifiers.iter().find(|modifier| modifier.span == token.span) {
         let meaning = meaning(modifier.text).unwrap_or_else(|| "part of this instruction".into());
         let _ = writeln!(page, "**.{}**: {meaning}\n", modifier.text);
     }
-    let name = [opcode].into_iter().chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".");
+    let name = cursor::mnemonic(opcode, &modifiers);
     let _ = writeln!(page, "**{name}**: {}\n", isa::prose::opcode(opcode).unwrap_or("no instruction of PTX"));
     match isa::select(opcode, &modifiers, node.operands.len()) {
         Ok(selected) => {
             let form = selected.form();
-            let gates = form.gates(&selected.picks);
-            let _ = writeln!(
-                page,
-                "`{}`\n\nPTX manual {}. Legal since {}.",
-                form.syntax,
-                form.section,
-                since_text(&gates)
-            );
-            let closed = gates.iter().filter(|gate| !gate.permits(version, target));
-            let closed: Vec<String> =
-                closed.map(|gate| filled(&gate.message(version, target), &name)).collect();
-            if let Some(first) = closed.first() {
-                let _ = writeln!(page, "\nNot legal in this module (PTX {version}, {target}): {first}.");
-            }
+            let since = since_text(&form.gates(&selected.picks));
+            let _ = writeln!(page, "`{}`\n\nPTX manual {}. Legal since {since}.", form.syntax, form.section);
         }
         Err(errors) => {
-            let shown = check::instruction_name(opcode, &modifiers);
             let form = errors.iter().find_map(form_of).or_else(|| isa::forms(opcode).first());
             if let Some(form) = form {
-                let _ = writeln!(page, "`{}`\n\nPTX manual {}.\n", form.syntax, form.section);
+                let _ = writeln!(page, "`{}`\n\nPTX manual {}.", form.syntax, form.section);
             }
-            for error in errors.iter().take(3) {
-                let _ = writeln!(page, "Not legal: {}.", error.message(&shown, &modifiers));
-                if let Some(help) = error.help(opcode) {
-                    let _ = writeln!(page, "\nHelp: {help}");
-                }
-            }
+        }
+    }
+    // Why it is not legal here, the check has said.
+    let head = node.head();
+    let inside = |one: &&diag::Diagnostic| head.start <= one.span.start && one.span.end <= head.end;
+    for error in analysis.diagnostics.iter().filter(|one| one.is_error()).filter(inside).take(MOST_ERRORS) {
+        let _ = writeln!(page, "\nNot legal: {}.", error.message);
+        if let Some(help) = &error.help {
+            let _ = writeln!(page, "\nHelp: {help}");
         }
     }
     if token.span == node.opcode.span {
@@ -110,11 +100,6 @@ fn head(node: &Instruction, token: Token, (version, target): (Version, Target)) 
         }
     }
     page
-}
-
-/// The message of a gate names its instruction by a placeholder.
-fn filled(message: &str, name: &str) -> String {
-    ["{op}", "{atomic}"].iter().fold(message.replace("{types}", ""), |text, place| text.replace(place, name))
 }
 
 fn form_of(error: &SelectError) -> Option<&'static isa::Form> {

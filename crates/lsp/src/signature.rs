@@ -4,7 +4,7 @@ use isa::{Form, Picks, Second};
 use lsp_types::{Documentation, ParameterInformation, ParameterLabel, SignatureHelp, SignatureInformation};
 use syntax::lexer::Kind;
 
-use crate::cursor::Unfinished;
+use crate::cursor::{Unfinished, mnemonic};
 
 /// The most forms that are shown.
 const MOST_FORMS: usize = 12;
@@ -48,10 +48,6 @@ pub fn signature(text: &str, offset: u32) -> Option<SignatureHelp> {
     }
     let signature = Some(0).filter(|_| !signatures.is_empty())?;
     Some(SignatureHelp { signatures, active_signature: Some(signature), active_parameter: Some(active) })
-}
-
-fn mnemonic(opcode: &str, modifiers: &[&str]) -> String {
-    [opcode].into_iter().chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".")
 }
 
 fn of_form(name: &str, form: &Form, picks: Option<&Picks>) -> SignatureInformation {

@@ -26,5 +26,5 @@ pub mod tree;
 pub use directive::{DIRECTIVES, Directive, Place};
 pub use format::format;
 pub use literal::Value;
-pub use parser::{MAX_DEPTH, MAX_ERRORS, MAX_NODES, parse};
+pub use parser::{DECLARED_TYPES, MAX_DEPTH, MAX_ERRORS, MAX_NODES, parse};
 pub use tree::Tree;

@@ -212,12 +212,7 @@ fn explain_modifier(name: &str) -> Result<String, Failure> {
     let Some(token) = Token::from_name(name) else {
         return Err(near::unknown_modifier(name));
     };
-    let meaning = match token {
-        Token::Mod(modifier) => {
-            isa::prose::modifier(modifier).unwrap_or("part of the instructions below").to_owned()
-        }
-        Token::Type(ty) => isa::prose::ty(ty),
-    };
+    let meaning = isa::prose::token(token).unwrap_or_else(|| "part of the instructions below".to_owned());
     let mut page = format!("# .{name}\n\n{}\n", sentence(&meaning));
     if let Token::Type(ty) = token {
         registers([ty], &mut page);

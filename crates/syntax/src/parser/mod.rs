@@ -373,19 +373,22 @@ fn is_space(word: &str) -> bool {
         || word.starts_with("const[")
 }
 
+/// The types of registers, variables and parameters (PTX ISA, "Fundamental Types", ".f16x2").
+pub const DECLARED_TYPES: [&str; 18] = [
+    "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16",
+    "f16x2", "f32", "f64",
+];
+
 /// Types that the grammar of declarations and casts knows. The checker rejects some of them later, with a better
 /// message.
 fn is_type(word: &str) -> bool {
-    matches!(
-        word,
-        "pred" | "b8" | "b16" | "b32" | "b64" | "b128"
-            | "u8" | "u16" | "u32" | "u64"
-            | "s8" | "s16" | "s32" | "s64"
-            | "f16" | "f16x2" | "f32" | "f64"
-            | "texref" | "samplerref" | "surfref"
+    DECLARED_TYPES.contains(&word)
+        || matches!(
+            word,
+            "texref" | "samplerref" | "surfref"
             // Instruction types that ptxas parses and then rejects in a declaration.
             | "e4m3" | "e5m2" | "e4m3x2" | "e5m2x2" | "e2m1x2" | "e2m3x2" | "e3m2x2" | "ue8m0x2"
             | "e4m3x4" | "e5m2x4" | "e2m1x4" | "e2m3x4" | "e3m2x4" | "ue8m0x4"
             | "u16x2" | "s16x2" | "f32x2" | "s2f6x2"
-    )
+        )
 }
