@@ -1,43 +1,54 @@
-//! `Debug` of handles: the type, and what identifies each. What they hold may be large, or in use by a launch.
+//! Lead a launch turn by turn: what its threads are doing, their registers and memory, and back in time.
+//!
+//! [`Launch::debug`](crate::Launch::debug) asks a [`Debugger`] before each *turn*: one instruction, executed by the
+//! lanes of a warp that are at it. The crate `ptxvm-debugger` has breakpoints, steps and two user interfaces on top.
+//!
+//! ```
+//! use ptxvm::debug::{Debugger, Next, Stop};
+//! use ptxvm::{Device, Fault, Module};
+//!
+//! /// Counts the turns, goes back once, and then lets the launch end.
+//! #[derive(Default)]
+//! struct Twice { turns: u64, was_back: bool }
+//!
+//! impl Debugger for Twice {
+//!     fn turn(&mut self, _: &mut Stop<'_, '_>) -> Next {
+//!         self.turns += 1;
+//!         Next::Go
+//!     }
+//!     fn fault(&mut self, _: &mut Stop<'_, '_>, _: &Fault) -> Next {
+//!         Next::Go
+//!     }
+//!     fn end(&mut self, stop: &mut Stop<'_, '_>) -> Next {
+//!         assert_eq!(stop.time(), 3);
+//!         if std::mem::replace(&mut self.was_back, true) { Next::Go } else { Next::Back(1) }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), ptxvm::Error> {
+//! let module = Module::from_ptx(
+//!     ".version 7.0  .target sm_70  .address_size 64
+//!      .visible .entry add(.param .u64 data) {
+//!          .reg .b64 %p;
+//!          ld.param.u64 %p, [data];
+//!          red.global.add.u32 [%p], 1;
+//!          ret;
+//!      }",
+//! )?;
+//! let device = Device::new();
+//! let data = device.array(&[40u32])?;
+//! let mut twice = Twice::default();
+//! device.load(&module)?.launch("add").block(2).arg(&data).debug(&mut twice)?;
+//! assert_eq!(data.read()?, [42]);
+//! assert_eq!(twice.turns, 6);
+//! # Ok(())
+//! # }
+//! ```
 
-use std::fmt::{Debug, Formatter, Result};
-
-use crate::{
-    Arg, Array, Buffer, Device, Element, Event, Image, Launch, Loaded, OriginalPlaces, Pending, Slice, Stream,
+pub use check::module::{
+    Body, Function, Instruction, Label, LabelId, Node, Operand, RegId, Register, Symbol, Variable,
 };
-
-macro_rules! opaque {
-    ($($Name:ident $(<$T:ident>)?,)*) => { $(
-        impl $(<$T>)? Debug for $Name $(<$T>)? {
-            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-                f.debug_struct(stringify!($Name)).finish_non_exhaustive()
-            }
-        }
-    )* };
-}
-
-opaque!(Arg, Device, Event, Launch, Loaded, OriginalPlaces, Pending<T>, Stream,);
-
-impl Debug for Buffer {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Buffer").field("address", &self.address()).finish_non_exhaustive()
-    }
-}
-
-impl<T: Element> Debug for Array<T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Array").field("address", &self.address()).field("len", &self.len()).finish()
-    }
-}
-
-impl<T: Element> Debug for Slice<T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Slice").field("address", &self.address()).field("len", &self.len()).finish()
-    }
-}
-
-impl Debug for Image {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Image").field("address", &self.address()).finish_non_exhaustive()
-    }
-}
+pub use diag::Span;
+pub use isa::{Space, SpecialRegister, Type};
+pub use machine::Launch as LaunchInProgress;
+pub use reference::{Call, Debugger, Divergence, Next, Status, Stop, Turn};

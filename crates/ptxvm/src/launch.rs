@@ -10,6 +10,7 @@ use machine::{
     Place, Undefined,
 };
 
+use reference::Debugger;
 use tools::Checker;
 
 use crate::name::{short_name, short_param};
@@ -318,10 +319,32 @@ impl Launch {
     /// [`Error::Undefined`] and [`Error::Unsupported`]. While the kernel runs: [`Error::Fault`],
     /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`].
     pub fn run(self) -> Result<LaunchReport, Error> {
-        machine::caught(|| self.run_now()).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
+        let engine = self.engine;
+        self.run_on(|launch| match engine {
+            Engine::Reference => reference::run(launch),
+            Engine::Auto | Engine::Interpreter | Engine::Native => vm::run(launch),
+        })
     }
 
-    fn run_now(mut self) -> Result<LaunchReport, Error> {
+    /// Runs the kernel under a debugger, on the reference engine.
+    ///
+    /// # Errors
+    /// As [`Launch::run`]; [`Error::Cancelled`] if the debugger quits.
+    pub fn debug(self, debugger: &mut dyn Debugger) -> Result<LaunchReport, Error> {
+        self.run_on(|launch| reference::debug(launch, debugger))
+    }
+
+    fn run_on(
+        self,
+        run: impl FnOnce(&machine::Launch) -> Result<LaunchReport, LaunchError>,
+    ) -> Result<LaunchReport, Error> {
+        machine::caught(|| self.run_now(run)).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
+    }
+
+    fn run_now(
+        mut self,
+        run: impl FnOnce(&machine::Launch) -> Result<LaunchReport, LaunchError>,
+    ) -> Result<LaunchReport, Error> {
         let loaded = self.loaded.clone();
         let checked = &loaded.module().program().module;
         let id = loaded.loaded().kernel(&self.kernel);
@@ -342,11 +365,7 @@ impl Launch {
             Engine::Auto | Engine::Reference => {}
         }
         let prepared = loaded.device().machine().prepare(loaded.loaded(), &self.kernel, config, params);
-        let result = prepared.and_then(|launch| match self.engine {
-            Engine::Reference => reference::run(&launch),
-            Engine::Auto | Engine::Interpreter | Engine::Native => vm::run(&launch),
-        });
-        result.map_err(|error| match error {
+        prepared.and_then(|launch| run(&launch)).map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::InvalidCluster(message) => Error::Cluster(message),
             LaunchError::Binding(error) => Error::Texture(error),

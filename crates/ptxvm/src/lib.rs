@@ -75,7 +75,7 @@
 #![warn(missing_debug_implementations)]
 
 mod chip;
-mod debug;
+pub mod debug;
 mod device;
 mod element;
 mod error;
@@ -91,6 +91,7 @@ mod name;
 pub mod observe;
 #[doc(hidden)]
 pub mod observed;
+mod opaque;
 mod original;
 #[doc(hidden)]
 pub mod process_report;

@@ -5,9 +5,10 @@
 mod launch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use ptxvm::{HostPath, LaunchConfig, LowerOptions, NativeCode};
+use ptxvm::debug::{Debugger, Next, Stop};
+use ptxvm::{Fault, HostPath, LaunchConfig, LowerOptions, NativeCode};
 
-/// A way to launch.
+/// A way to configure a launch.
 type Way = (&'static str, fn(&mut LaunchConfig));
 
 const WAYS: [Way; 5] = [
@@ -29,6 +30,11 @@ fn main() {
             continue;
         }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let of_debugger = text.clone();
+        trials.push(Trial::test(format!("{stem}::debugger"), move || {
+            let run: launch::Engine = |launch| launch.debug(&mut Wandering::default());
+            launch::run_on(&of_debugger, &LowerOptions::ALL, |_| {}, run).map_err(Failed::from)
+        }));
         let mut add = |way: &str, passes: LowerOptions, configure: fn(&mut LaunchConfig)| {
             let text = text.clone();
             trials.push(Trial::test(format!("{stem}::{way}"), move || {
@@ -47,4 +53,41 @@ fn main() {
     }
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Leads a launch back several times: when it has gone a while, and when it has ended.
+#[derive(Default)]
+struct Wandering {
+    turns: u64,
+    returns: u64,
+    /// A number that changes with every turn.
+    mixed: u64,
+}
+
+impl Wandering {
+    fn next(&mut self, stop: &Stop<'_, '_>, is_end: bool) -> Next {
+        self.mixed = (self.mixed ^ stop.time()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let wants = is_end || self.mixed >> 54 == 0;
+        // Large kernels take their time.
+        self.turns += 1;
+        if !wants || self.returns == 6 || self.turns > 20_000 {
+            return Next::Go;
+        }
+        self.returns += 1;
+        Next::Back((self.mixed >> 32) % (stop.time() + 1))
+    }
+}
+
+impl Debugger for Wandering {
+    fn turn(&mut self, stop: &mut Stop<'_, '_>) -> Next {
+        self.next(stop, false)
+    }
+
+    fn fault(&mut self, stop: &mut Stop<'_, '_>, _: &Fault) -> Next {
+        self.next(stop, true)
+    }
+
+    fn end(&mut self, stop: &mut Stop<'_, '_>) -> Next {
+        self.next(stop, true)
+    }
 }

@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::effect::effect;
 use crate::function::Code;
 use crate::grid::Grid;
+use crate::lockstep::Turns;
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
 use crate::{Step, WARP_LANES};
 
@@ -70,6 +71,8 @@ pub(crate) enum Progress {
 pub(crate) struct Block<'l> {
     pub cta: Cta<'l>,
     pub threads: Vec<Thread<'l>>,
+    /// By warp, for a launch that is debugged.
+    pub turns: Vec<Turns>,
 }
 
 impl<'l> Cta<'l> {
@@ -93,6 +96,46 @@ impl<'l> Cta<'l> {
             access: None,
             notes,
         })
+    }
+
+    // What blocks change outside themselves: a launch that may go back keeps what was there.
+
+    pub fn read_global(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
+        match &self.grid.journal {
+            Some(journal) if journal.is_freed(self.launch, address) => Err(FaultKind::UseAfterFree),
+            _ => self.launch.read_global(address, data),
+        }
+    }
+
+    pub fn write_global(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        if let Some(journal) = &self.grid.journal {
+            if journal.is_freed(self.launch, address) {
+                return Err(FaultKind::UseAfterFree);
+            }
+            journal.keep(self.launch, address, data.len() as u64);
+        }
+        self.launch.write_global(address, data)
+    }
+
+    pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        match &self.grid.journal {
+            Some(journal) => journal.allocate(self.launch, bytes),
+            None => self.launch.heap_allocate(bytes),
+        }
+    }
+
+    pub fn free(&self, address: u64) -> Result<(), FaultKind> {
+        match &self.grid.journal {
+            Some(journal) => journal.free(address),
+            None => self.launch.heap_free(address),
+        }
+    }
+
+    pub fn print(&self, text: &[u8]) {
+        match &self.grid.journal {
+            Some(journal) => journal.print(self.launch, text),
+            None => self.launch.config().output.write(text),
+        }
     }
 
     /// The live lanes of a warp.
@@ -260,7 +303,8 @@ impl<'l> Block<'l> {
         };
         let thread = |index| Thread::new(index, entry, code, is_traced(index));
         let threads = (0..count).map(thread).collect();
-        Ok(Block { cta, threads })
+        let turns = (0..count.div_ceil(WARP_LANES)).map(|_| Turns::default()).collect();
+        Ok(Block { cta, threads, turns })
     }
 
     /// Instructions that the CTA has executed.
@@ -298,7 +342,7 @@ impl<'l> Block<'l> {
     }
 
     /// Wakes the threads whose barrier has completed.
-    fn wake(&mut self) -> bool {
+    pub fn wake(&mut self) -> bool {
         let mut woken = false;
         for thread in 0..self.threads.len() {
             match self.threads[thread].wait {

@@ -14,10 +14,10 @@ impl Cpu<'_, '_> {
         let argument = |i: usize| arguments.get(i).map_or(0, |bytes| number(bytes) as u64);
         let result = match name.as_str() {
             "vprintf" => self.print(argument(0), argument(1))?,
-            "malloc" => self.cta.launch.heap_allocate(argument(0)).unwrap_or(0),
+            "malloc" => self.cta.allocate(argument(0)).unwrap_or(0),
             "free" => {
                 if argument(0) != 0
-                    && let Err(kind) = self.cta.launch.heap_free(argument(0))
+                    && let Err(kind) = self.cta.free(argument(0))
                 {
                     let note = format!("{:#x} is no live allocation of `malloc`", argument(0));
                     return Err(self.fault(kind, &note));
@@ -65,7 +65,7 @@ impl Cpu<'_, '_> {
         let format = self.text(format, usize::MAX)?;
         let mut text = Vec::new();
         let taken = printf::print(&format, &mut Values { cpu: self, at: buffer }, &mut text);
-        self.cta.launch.config().output.write(&text);
+        self.cta.print(&text);
         Ok(taken?.into())
     }
 

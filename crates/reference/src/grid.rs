@@ -1,30 +1,49 @@
-//! A launch: runs its CTAs in ascending order.
+//! A launch: runs its CTAs in ascending order. How a CTA takes its steps, a [`Stepper`] says.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use machine::{Launch, LaunchError, LaunchReport};
+use machine::{Fault, Launch, LaunchError, LaunchReport};
 
 use crate::block::{Block, Progress};
 use crate::cluster::Cluster;
 use crate::function::Code;
+use crate::journal::{Checkpoint, Journal};
 
 /// Rounds in which all threads test mbarrier objects without success and nothing changes, before that counts as a
 /// deadlock. Also the number of rounds that the CTAs in flight get before another CTA may start.
 const PATIENCE: u32 = 64;
 
-/// The barrier of the grid (CUDA C++ Programming Guide, "Grid Synchronization").
-#[derive(Default)]
+/// What the CTAs of a grid share: its barrier (CUDA C++ Programming Guide, "Grid Synchronization").
 pub(crate) struct Grid {
     threads: u64,
     /// Whether all CTAs can be in flight at the same time.
     pub all_resident: bool,
     arrived: Cell<u64>,
     generation: Cell<u64>,
+    /// For a launch that may go back.
+    pub journal: Option<Journal>,
 }
 
 impl Grid {
+    pub fn new(launch: &Launch, journal: Option<Journal>) -> Grid {
+        let config = launch.config();
+        let blocks = config.grid_blocks();
+        Grid {
+            threads: blocks.saturating_mul(config.block_threads()),
+            all_resident: blocks <= config.resident_blocks() as u64,
+            arrived: Cell::new(0),
+            generation: Cell::new(0),
+            journal,
+        }
+    }
+
+    /// Counts a turn of a launch that may go back; returns its time.
+    pub fn tick(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |journal| journal.time.replace(journal.time.get() + 1))
+    }
+
     /// Records that a thread arrives; returns the generation whose end it waits for.
     pub fn arrive(&self) -> u64 {
         let generation = self.generation.get();
@@ -41,35 +60,82 @@ impl Grid {
     }
 }
 
+/// How the CTAs of a launch take their steps.
+pub(crate) trait Stepper<'l> {
+    /// Why the launch ends early.
+    type Halt: From<LaunchError>;
+
+    /// One of the CTAs in flight takes a step.
+    fn step(&mut self, flight: &mut [Block<'l>], index: usize) -> Result<Progress, Self::Halt>;
+
+    /// A thread of one of the CTAs in flight has faulted, or the CTA is deadlocked.
+    fn fault(&mut self, flight: &mut [Block<'l>], index: usize, fault: Box<Fault>) -> Self::Halt;
+}
+
+/// Every thread gets a time slice.
+struct Slices;
+
+impl<'l> Stepper<'l> for Slices {
+    type Halt = LaunchError;
+
+    fn step(&mut self, flight: &mut [Block<'l>], index: usize) -> Result<Progress, LaunchError> {
+        flight[index].step().map_err(LaunchError::Fault)
+    }
+
+    fn fault(&mut self, _: &mut [Block<'l>], _: usize, fault: Box<Fault>) -> LaunchError {
+        LaunchError::Fault(fault)
+    }
+}
+
 /// Runs all CTAs of a launch.
 ///
 /// # Errors
 /// If a thread faults, or a limit of the configuration is reached.
 pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
+    observed(launch, || {
+        run_blocks(launch, &codes(launch), &Grid::new(launch, None), Checkpoint::default(), &mut Slices)
+    })
+}
+
+/// Tells the launch's observer when the launch begins and ends.
+pub(crate) fn observed<T>(launch: &Launch, run: impl FnOnce() -> T) -> T {
     let observer = launch.config().observer.as_ref();
     observer.inspect(|observer| observer.notify(|observer| observer.begin(launch)));
-    let result = run_blocks(launch);
+    let result = run();
     observer.inspect(|observer| observer.notify(|observer| observer.end(launch)));
     result
 }
 
-fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
+/// The functions of the launch's module; `None` for one without a body.
+pub(crate) fn codes(launch: &Launch) -> Vec<Option<Code<'_>>> {
     let module = launch.module();
-    let codes: Vec<_> = module.functions.iter().map(|function| Code::of(module, function)).collect();
+    module.functions.iter().map(|function| Code::of(module, function)).collect()
+}
+
+/// Runs the CTAs that have not started at the checkpoint.
+pub(crate) fn run_blocks<'l, S: Stepper<'l>>(
+    launch: &'l Launch,
+    codes: &'l [Option<Code<'l>>],
+    grid: &'l Grid,
+    from: Checkpoint,
+    stepper: &mut S,
+) -> Result<LaunchReport, S::Halt> {
     let config = launch.config();
-    let blocks = config.grid_blocks();
-    let threads = blocks.saturating_mul(config.block_threads());
     let room = config.resident_blocks();
-    let grid = Grid { threads, all_resident: blocks <= room as u64, ..Grid::default() };
+    grid.arrived.set(from.barrier.0);
+    grid.generation.set(from.barrier.1);
     let range = config.block_range();
     let blocks_of_cluster = launch.cluster_blocks();
-    let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), range.start);
-    let (mut ended_steps, mut last_changes) = (0u64, 0u64);
+    let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), range.start + from.started);
+    let (mut ended_steps, mut last_changes) = (from.steps, 0u64);
     // Rounds since a CTA started or ended, and rounds in which nothing changed.
     let (mut rounds, mut in_vain) = (0, 0);
     let mut blocked = false;
-    let fault = LaunchError::Fault;
     loop {
+        if let Some(journal) = grid.journal.as_ref().filter(|_| flight.is_empty()) {
+            let barrier = (grid.arrived.get(), grid.generation.get());
+            journal.check(started - range.start, ended_steps, barrier);
+        }
         // A CTA that takes long may wait for one that has not started. The CTAs of a cooperative launch start
         // together.
         while started < range.end
@@ -83,7 +149,8 @@ fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
                     blocks => launch.block_of_cluster(started / u64::from(blocks), rank),
                 };
                 let place = (Rc::clone(&cluster), rank);
-                flight.push(Block::new(launch, &codes, &grid, place, index).map_err(fault)?);
+                let block = Block::new(launch, codes, grid, place, index);
+                flight.push(block.map_err(|fault| stepper.fault(&mut [], 0, fault))?);
             }
             started += u64::from(blocks_of_cluster);
             (blocked, rounds) = (false, 0);
@@ -99,8 +166,10 @@ fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
         let mut index = 0;
         // For each CTA in flight: whether it waits for others of its cluster.
         let mut idle = Vec::new();
-        while let Some(block) = flight.get_mut(index) {
-            match block.step().map_err(fault)? {
+        while index < flight.len() {
+            let progress = stepper.step(&mut flight, index)?;
+            let block = &mut flight[index];
+            match progress {
                 Progress::Ended => {
                     ended_steps += flight.remove(index).steps();
                     config.report_ended(1);
@@ -113,7 +182,10 @@ fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
                 }
                 Progress::Waiting if block.waits_for_grid() => idle.push(false),
                 Progress::Waiting if block.waits_for_cluster() => idle.push(true),
-                Progress::Waiting => return Err(fault(block.deadlock())),
+                Progress::Waiting => {
+                    let fault = block.deadlock();
+                    return Err(stepper.fault(&mut flight, index, fault));
+                }
             }
             index += 1;
         }
@@ -122,23 +194,26 @@ fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             all.all(|(other, &idle)| idle || !Rc::ptr_eq(&other.cta.cluster, &block.cta.cluster))
         };
         if let Some(first) = flight.iter().position(|block| block.waits_for_cluster() && is_idle(block)) {
-            return Err(fault(flight[first].deadlock()));
+            let fault = flight[first].deadlock();
+            return Err(stepper.fault(&mut flight, first, fault));
         }
         let steps = ended_steps + flight.iter().map(Block::steps).sum::<u64>();
         if let Some(limit) = config.max_steps
             && steps > limit
         {
-            return Err(LaunchError::StepLimit { limit, place: flight.iter_mut().find_map(Block::place) });
+            let place = flight.iter_mut().find_map(Block::place);
+            return Err(LaunchError::StepLimit { limit, place }.into());
         }
         if config.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-            return Err(LaunchError::Cancelled { place: flight.iter_mut().find_map(Block::place) });
+            return Err(LaunchError::Cancelled { place: flight.iter_mut().find_map(Block::place) }.into());
         }
         let changes = flight.iter().map(|block| block.cta.changes).sum::<u64>() + ended_steps;
         in_vain = if blocked && changes == last_changes { in_vain + 1 } else { 0 };
         last_changes = changes;
         if in_vain > PATIENCE && !can_start {
             let first = flight.iter().position(|block| !block.waits_for_grid()).unwrap_or(0);
-            return Err(fault(flight[first].deadlock()));
+            let fault = flight[first].deadlock();
+            return Err(stepper.fault(&mut flight, first, fault));
         }
     }
 }

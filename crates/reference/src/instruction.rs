@@ -1,7 +1,7 @@
 //! Operands; instructions that `sem` computes; moves, addresses, loads, stores and the stack.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
-use isa::{Access, Effect, Mod, Space, SpecialRegister, Type};
+use isa::{Access, Effect, Mod, Space, SpecialRegister, SpecialValue, Type};
 use machine::{FaultKind, STACK_BASE, Special};
 
 use crate::Step;
@@ -62,6 +62,15 @@ impl Cpu<'_, '_> {
         // The cycle clock: one cycle per instruction and per nanosecond of sleep.
         let cycles = self.cta.steps + self.thread.steps + self.thread.slept;
         let (launch, ctaid) = (self.cta.launch, self.cta.launch.ctaid(self.cta.index));
+        // Time goes by the turn where a launch may go back: its threads must do the same again.
+        if let Some(journal) = &self.cta.grid.journal {
+            let nanoseconds = journal.time.get() + self.thread.slept;
+            match register.value() {
+                SpecialValue::Nanoseconds => return nanoseconds,
+                SpecialValue::NanosecondsHigh => return nanoseconds >> 32,
+                _ => {}
+            }
+        }
         Special::of(register).value(launch, ctaid, self.thread.index as u32, cycles)
     }
 

@@ -18,6 +18,8 @@
 //! before sm_70 finds the lanes of a warp in lockstep, as it expects. CTAs run in the order of `--deterministic`; the
 //! CTAs of a cooperative launch start together.
 //!
+//! A debugger may lead a launch ([`debug()`]): then the lanes of a warp run together, and the launch can go back in time.
+//!
 //! An observer may ask for the instructions of some threads, with the values that they read and write ([`trace`]).
 #![forbid(unsafe_code)]
 
@@ -27,10 +29,13 @@ mod block;
 mod builtin;
 mod call;
 mod cluster;
+mod debug;
 mod effect;
 mod function;
 mod grid;
 mod instruction;
+mod journal;
+mod lockstep;
 mod matrix;
 mod memory;
 mod tensor;
@@ -40,7 +45,9 @@ mod thread;
 mod trace;
 mod warp;
 
+pub use debug::{Call, Debugger, Next, Status, Stop, debug};
 pub use grid::run;
+pub use lockstep::{Divergence, Turn};
 
 /// Result of executing something that may fault.
 type Step<T = ()> = Result<T, Box<machine::Fault>>;

@@ -116,7 +116,7 @@ impl Cpu<'_, '_> {
             Space::Local => (&self.thread.local[..], at),
             Space::Global => {
                 let bytes = data.len() as u64;
-                let read = launch.read_global(at, data);
+                let read = self.cta.read_global(at, data);
                 return read.map_err(|kind| self.access_fault(kind, address, bytes, false));
             }
             _ => (&[][..], at),
@@ -155,7 +155,7 @@ impl Cpu<'_, '_> {
             Space::Local if at >= STACK_BASE => (&mut self.thread.stack, at - STACK_BASE),
             Space::Local => (&mut self.thread.local, at),
             Space::Global => {
-                let written = self.cta.launch.write_global(at, data);
+                let written = self.cta.write_global(at, data);
                 return written.map_err(|kind| self.access_fault(kind, address, data.len() as u64, true));
             }
             Space::Const | Space::Param => {

@@ -168,7 +168,7 @@ impl Cpu<'_, '_> {
                 data.copy_from_slice(&operand.to_le_bytes()[..size]);
             }
         }
-        launch.write_global(at, &data).map_err(failed)?;
+        self.cta.write_global(at, &data).map_err(failed)?;
         self.cta.changes += 1;
         Ok(())
     }

@@ -162,8 +162,8 @@ impl<'l> Cpu<'_, 'l> {
         })
     }
 
-    /// Runs until the thread waits, ends or yields, or has executed `budget` instructions.
-    pub fn run_slice(&mut self, budget: u64) -> Step {
+    /// Runs until the thread waits, ends or yields, or has executed `budget` instructions. Returns whether it yielded.
+    pub fn run_slice(&mut self, budget: u64) -> Step<bool> {
         let end = self.thread.steps + budget;
         // It may have waited at this instruction.
         self.end_instruction()?;
@@ -192,11 +192,12 @@ impl<'l> Cpu<'_, 'l> {
                 Flow::Next => self.frame_mut().pc += 1,
                 Flow::Yield => {
                     self.frame_mut().pc += 1;
-                    return self.end_instruction();
+                    self.end_instruction()?;
+                    return Ok(true);
                 }
                 Flow::Wait(wait) => {
                     self.thread.wait = wait;
-                    return Ok(());
+                    return Ok(false);
                 }
                 Flow::Jump(label) => self.frame_mut().pc = self.code().labels[label.index()],
                 Flow::Return => self.return_from_call()?,
@@ -205,7 +206,7 @@ impl<'l> Cpu<'_, 'l> {
             }
             self.end_instruction()?;
         }
-        Ok(())
+        Ok(false)
     }
 
     /// `@p`, `@!p`

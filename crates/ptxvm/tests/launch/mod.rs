@@ -1,17 +1,30 @@
 //! Launches of `tests/run` through the library, in the process of the test.
 
-use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, LowerOptions, Module};
+use ptxvm::{Arg, Array, Device, Function, LaunchConfig, LaunchReport, Loaded, LowerOptions, Module};
 
 use test_utils::header::{self, Launch};
 
+/// What runs a launch.
+pub type Engine = fn(ptxvm::Launch) -> Result<LaunchReport, ptxvm::Error>;
+
 /// Makes all launches that the header of a text asks for, with these passes of the lowering.
 pub fn run(text: &str, passes: &LowerOptions, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+    run_on(text, passes, configure, ptxvm::Launch::run)
+}
+
+/// Like [`run`], on another engine.
+pub fn run_on(
+    text: &str,
+    passes: &LowerOptions,
+    configure: fn(&mut LaunchConfig),
+    engine: Engine,
+) -> Result<(), String> {
     let mut module = Module::from_ptx(text).map_err(|error| error.to_string())?;
     if *passes != LowerOptions::ALL {
         module = module.lowered_with(passes);
     }
     for launch in header::parse(text)? {
-        check(&module, &launch, configure)
+        check(&module, &launch, configure, engine)
             .map_err(|error| format!("RUN: {}\n{error}", launch.words.join(" ")))?;
     }
     Ok(())
@@ -45,7 +58,12 @@ pub fn can_run(text: &str) -> bool {
 }
 
 /// One launch, and whether what comes out is what the header says.
-fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+fn check(
+    module: &Module,
+    launch: &Launch,
+    configure: fn(&mut LaunchConfig),
+    engine: Engine,
+) -> Result<(), String> {
     let device = Device::for_module(module);
     let loaded = device.load(module).map_err(|error| error.to_string())?;
     for (name, data) in launch.variables()? {
@@ -87,7 +105,7 @@ fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> 
         },
     };
     let kernel = module.kernel(&entry).map_err(|error| error.to_string())?;
-    let result = start(&loaded, kernel, &arguments, |config| {
+    let result = start(&loaded, kernel, &arguments, engine, |config| {
         let threads = asked.threads;
         *config = asked;
         configure(config);
@@ -112,6 +130,7 @@ fn start(
     loaded: &Loaded,
     kernel: &Function,
     arguments: &[Argument],
+    engine: Engine,
     configure: impl FnOnce(&mut LaunchConfig),
 ) -> Result<(), String> {
     let launch = loaded.launch(&kernel.name).configure(configure);
@@ -121,7 +140,7 @@ fn start(
             Argument::Number(number) => launch.arg(Arg::bytes(&number.to_le_bytes()[..param.bytes as usize])),
             Argument::Array(array) => launch.arg(array),
         });
-    launch.run().map(drop).map_err(|error| error.to_string())
+    engine(launch).map(drop).map_err(|error| error.to_string())
 }
 
 enum Argument {
