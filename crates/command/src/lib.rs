@@ -7,6 +7,9 @@ mod arguments;
 mod array;
 mod check;
 mod compile;
+#[cfg(unix)]
+mod dap;
+mod debug;
 mod eval;
 mod evidence;
 #[cfg(target_os = "linux")]
@@ -138,6 +141,7 @@ fn dispatch(call: &Call) -> u8 {
     let result = match cli.command {
         Command::Check(options) => check::check(&options),
         Command::Run(options) => run::run(&options),
+        Command::Debug(options) => debug::debug(&options, call),
         Command::Eval(options) => eval::eval(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),

@@ -8,7 +8,7 @@ use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use isa::Space;
-use ptxvm::{Error, Fault, FaultKind, Located, Suppressions, signature};
+use ptxvm::{Error, Fault, FaultKind, Launch, LaunchReport, Located, Suppressions, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -24,11 +24,22 @@ use super::{compile, summary, tool, variables};
 /// A kernel with wrong results runs again, to see who wrote them, if it took less than this: watching takes longer.
 const MOST_SECONDS: f64 = 10.0;
 
+/// Runs a launch: [`Launch::run`], or a debugger.
+pub type Runner<'r> = &'r mut dyn FnMut(Launch) -> Result<LaunchReport, Error>;
+
 /// Runs a kernel, then shows and saves what it computed.
 ///
 /// # Errors
 /// Everything that has its own exit code.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
+    run_with(options, &mut Launch::run)
+}
+
+/// The same, with something else to run the launch.
+///
+/// # Errors
+/// Everything that has its own exit code.
+pub fn run_with(options: &RunOptions, runner: Runner<'_>) -> Result<(), Failure> {
     options.check()?;
     let known = options.suppressions.as_deref().map(Suppressions::read).transpose();
     let known =
@@ -71,7 +82,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
         if let Some(observation) = &observation {
             session.observe(observation.handle());
         }
-        let result = session.launch(&module, kernel, &values, options, &cancel);
+        let result = session.launch(&module, kernel, &values, options, &cancel, runner);
         last = Some(session);
         match result {
             Ok(report) => reports.push(report),

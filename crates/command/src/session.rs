@@ -19,6 +19,7 @@ use super::expect::{Comparison, Expected, Tolerance};
 use super::options::{Format, Output, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print, say};
+use super::run::Runner;
 use super::save::save;
 use super::spec::Value;
 use super::texture::Made;
@@ -164,6 +165,7 @@ impl Session {
         values: &Arguments,
         options: &RunOptions,
         cancel: &Arc<AtomicBool>,
+        runner: Runner<'_>,
     ) -> Result<LaunchReport, Error> {
         if let Some(bytes) = options.heap {
             self.device.set_heap_limit(bytes);
@@ -235,7 +237,7 @@ impl Session {
             }
             launch = launch.check(self.checker.insert(checker));
         }
-        launch.run()
+        runner(launch)
     }
 
     /// The findings of the tools, without suppressed ones.

@@ -109,7 +109,7 @@ impl KernelLaunch {
         #[cfg(test)]
         let launch = crate::planted::watch(launch);
         let start = Instant::now();
-        let result = launch.run();
+        let result = crate::debug::run(function.name(), launch);
         if let Some(check) = check.filter(|check| check.is_reported) {
             let module = function.module.loaded.module();
             crate::tool::report(function.name(), module.findings(&check.checker));

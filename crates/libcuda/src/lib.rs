@@ -12,6 +12,7 @@ mod chip;
 mod config;
 mod context;
 mod copy;
+mod debug;
 mod device;
 mod driver;
 mod event;

@@ -20,7 +20,6 @@ mod outline;
 mod server;
 mod signature;
 mod tokens;
-mod transport;
 
 use std::io::{self, BufRead, Write};
 
@@ -29,5 +28,5 @@ use std::io::{self, BufRead, Write};
 /// # Errors
 /// When the output cannot be written.
 pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> io::Result<bool> {
-    server::Server::new(output).run(&transport::messages(input))
+    server::Server::new(output).run(&frames::messages(input))
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
 
+use frames::{Incoming, write};
 use lsp_server::{ErrorCode, Message, Notification, Request};
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CompletionOptions,
@@ -22,7 +23,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::document::{Analysis, Document};
-use crate::transport::{Incoming, write};
 use crate::{completion, fixes, hover, navigation, outline, signature, tokens};
 
 /// What a client may say when it starts the server (`initializationOptions`).
@@ -77,7 +77,7 @@ impl<W: Write> Server<W> {
     }
 
     /// Answers messages until `exit` or the end. Returns whether `shutdown` came before.
-    pub fn run(mut self, messages: &Receiver<Incoming>) -> io::Result<bool> {
+    pub fn run(mut self, messages: &Receiver<Incoming<Message>>) -> io::Result<bool> {
         loop {
             // Diagnostics of a text that the next message changes would be in vain.
             let message = match messages.try_recv() {

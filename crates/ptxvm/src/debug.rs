@@ -46,9 +46,10 @@
 //! ```
 
 pub use check::module::{
-    Body, Function, Instruction, Label, LabelId, Node, Operand, RegId, Register, Symbol, Variable,
+    Body, FuncId, Function, Instruction, Label, LabelId, Node, Operand, RegId, Register, Symbol, VarId,
+    Variable,
 };
 pub use diag::Span;
-pub use isa::{Space, SpecialRegister, Type};
+pub use isa::{Access, Kind, Space, SpecialRegister, Type};
 pub use machine::Launch as LaunchInProgress;
 pub use reference::{Call, Debugger, Divergence, Next, Status, Stop, Turn};

@@ -181,6 +181,11 @@ impl Launch {
         }
     }
 
+    /// The module of the kernel.
+    pub fn module(&self) -> &Module {
+        self.loaded.module()
+    }
+
     /// Number of blocks: `grid(64)`, `grid((8, 8))`, `grid((4, 4, 4))`.
     pub fn grid(mut self, grid: impl Into<Extents>) -> Launch {
         self.config.grid = grid.into().0;

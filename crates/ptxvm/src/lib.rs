@@ -102,7 +102,7 @@ pub use check::Options;
 pub use check::module::{Function, Param};
 pub use chip::{Chip, Occupancy, OccupancyLimit};
 pub use device::Device;
-pub use diag::{Code, Color, Diagnostic, Severity, SourceFile};
+pub use diag::{Code, Color, Diagnostic, Severity, SourceFile, nearest};
 pub use element::Element;
 pub use error::{ArgumentError, Error, Named, Stopped};
 pub use filter::{KernelPatterns, LaunchFilter, Suppressions};

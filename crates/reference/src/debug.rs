@@ -8,6 +8,7 @@ use check::module::{Body, Function, Instruction, LabelId, Node, RegId, Symbol};
 use isa::{Space, SpecialRegister};
 use machine::{Fault, Launch, LaunchError, LaunchReport, Place};
 
+use crate::WARP_LANES;
 use crate::block::{Block, Progress};
 use crate::grid::{Grid, Stepper, codes, observed, run_blocks};
 use crate::journal::{Checkpoint, Journal};
@@ -163,14 +164,30 @@ impl<'l> Stop<'_, 'l> {
         })
     }
 
-    /// The active calls of a thread, the innermost first. A thread that has ended has none.
-    pub fn calls(&self, block: u64, thread: usize) -> Vec<Call<'_, 'l>> {
-        let Some(block) = self.position(block).map(|index| &self.flight[index]) else { return Vec::new() };
-        let Some(thread) = block.threads.get(thread).filter(|thread| thread.wait != Wait::Ended) else {
-            return Vec::new();
-        };
-        let calls = thread.frames.iter().rev().map(|frame| (frame, block.cta.code(frame.function)));
-        calls.map(|(frame, code)| Call { frame, function: code.function, body: code.body }).collect()
+    /// An active call of a thread, counted outwards from the innermost. A thread that has ended has none.
+    pub fn call(&self, block: u64, thread: usize, depth: usize) -> Option<Call<'_, 'l>> {
+        let block = &self.flight[self.position(block)?];
+        let thread = block.threads.get(thread).filter(|thread| thread.wait != Wait::Ended)?;
+        let frame = thread.frames.iter().nth_back(depth)?;
+        let code = block.cta.code(frame.function);
+        Some(Call { frame, function: code.function, body: code.body })
+    }
+
+    /// How many calls of a thread are active.
+    pub fn depth(&self, block: u64, thread: usize) -> usize {
+        let thread = self.position(block).and_then(|block| self.flight[block].threads.get(thread));
+        thread.filter(|thread| thread.wait != Wait::Ended).map_or(0, |thread| thread.frames.len())
+    }
+
+    /// The threads of each block.
+    pub fn threads(&self) -> usize {
+        self.launch.config().block_threads() as usize
+    }
+
+    /// The instruction of the next turn.
+    pub fn instruction(&self) -> Option<&'l Instruction> {
+        let (block, turn) = self.turn()?;
+        self.call(block, turn.warp * WARP_LANES + turn.lanes.trailing_zeros() as usize, 0)?.instruction()
     }
 
     /// Where the lanes of a warp went different ways and have not met again, the first first.
@@ -186,11 +203,20 @@ impl<'l> Stop<'_, 'l> {
         Some(self.flight[index].cpu(thread).special(register))
     }
 
-    /// The state space and address of a variable, parameter or function, in the innermost call of a thread.
-    pub fn address(&mut self, block: u64, thread: usize, symbol: Symbol) -> Option<(Space, u64)> {
-        self.status(block, thread).filter(|&status| status != Status::Ended)?;
+    /// The state space and address of a variable, parameter or function, as a call of a thread sees it.
+    pub fn address(
+        &mut self,
+        block: u64,
+        thread: usize,
+        depth: usize,
+        symbol: Symbol,
+    ) -> Option<(Space, u64)> {
+        self.call(block, thread, depth)?;
         let index = self.position(block)?;
-        let Address { space, at } = self.flight[index].cpu(thread).symbol(symbol);
+        let cpu = self.flight[index].cpu(thread);
+        let inner = cpu.thread.frames.split_off(cpu.thread.frames.len() - depth);
+        let Address { space, at } = cpu.symbol(symbol);
+        cpu.thread.frames.extend(inner);
         Some((space, at))
     }
 

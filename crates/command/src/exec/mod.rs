@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
+use debugger::remote::Host;
 use ptxvm::Suppressions;
 
 use self::report::Report;
@@ -162,6 +163,13 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     if options.profile.is_some() {
         // A launch can have either a profile or tools.
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
+    }
+    if options.debug {
+        let host = Host::new(folder.path());
+        let host = host.map_err(|error| Failure::usage(format!("cannot make a socket: {error}")))?;
+        command.env(debugger::remote::VARIABLE, host.path());
+        let original = options.original;
+        std::thread::spawn(move || host.lead(&mut crate::debug::Input::new(), original));
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
     let mut signals = Forwarded::begin();

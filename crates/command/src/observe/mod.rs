@@ -10,7 +10,7 @@ use check::module::Function;
 use ptxvm::observe::{Counters, FirstNonFinite, ObserverHandle, WriteWatch};
 use ptxvm::observed::watch::{Element, Writers};
 use ptxvm::observed::{counters, nonfinite, watch as writes};
-use ptxvm::{Module, Profile};
+use ptxvm::{Launch, Module, Profile};
 use serde_json::Value;
 
 pub use ptxvm::observed::watch::Writer;
@@ -150,7 +150,7 @@ fn profile_of(
     let mut session = Session::new(module, values).map_err(|error| Failure::usage(error.to_string()))?;
     session.profile_again();
     // A launch that faults has a profile up to there.
-    let _ = session.launch(module, kernel, values, options, cancel);
+    let _ = session.launch(module, kernel, values, options, cancel, &mut Launch::run);
     Ok(session.counted())
 }
 
@@ -169,7 +169,7 @@ pub fn find_writers(
         comparisons.iter().map(|comparison| comparison.addresses(values, &session)).collect();
     let watch = WriteWatch::shared(addresses.concat(), 1);
     session.observe_again(ObserverHandle::new(Arc::clone(&watch)));
-    if session.launch(module, kernel, values, options, cancel).is_ok() {
+    if session.launch(module, kernel, values, options, cancel, &mut Launch::run).is_ok() {
         let block = options.block(kernel);
         let writers = Writers::of(&watch, &module.places(), block, |range| session.bytes(range));
         let mut of = writers.of.iter();

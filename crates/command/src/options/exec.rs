@@ -26,6 +26,7 @@ Examples:
   ptxvm exec --tool all --error-exitcode 1 --suppressions known.supp -- ./a.out
   ptxvm exec --tool racecheck --kernel-name kns=reduce --launch-count 10 -- python train.py
   ptxvm exec --profile slow.html -- python train.py
+  ptxvm exec --debug --kernel-name kns=softmax --launch-skip 2 -- python train.py
 
 Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started; with --error-exitcode N: N if a kernel
 faulted, or a tool found an error (not for warnings).";
@@ -40,20 +41,20 @@ fn parse_patterns(text: &str) -> Result<String, String> {
     text.parse::<ptxvm::KernelPatterns>().map(|_| text.to_owned())
 }
 
-/// Which launches of a program the tools check.
+/// Which launches of a program tools check, or a debugger leads.
 #[derive(Args, Debug)]
 pub struct FilterOptions {
-    /// Check these kernels only: kernel_name=NAME (kne=), kernel_substring=PART (kns=), separated by commas, or regex=REGEX; of the name
+    /// Check (or debug) these kernels only: kernel_name=NAME (kne=), kernel_substring=PART (kns=), separated by commas, or regex=REGEX; of the name
     /// in PTX, or demangled. May be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
     pub kernel_name: Vec<String>,
-    /// Do not check these kernels
+    /// Not these kernels
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
     pub kernel_name_exclude: Vec<String>,
-    /// Do not check the first N launches of these kernels
+    /// Not the first N launches of these kernels
     #[arg(long, short = 's', value_name = "N")]
     pub launch_skip: Option<u64>,
-    /// Check N launches of these kernels at most; 0: all
+    /// N launches of these kernels at most; 0: all
     #[arg(long, short = 'c', value_name = "N")]
     pub launch_count: Option<u64>,
 }
@@ -71,6 +72,12 @@ pub struct ExecOptions {
     /// Tools that watch every launch, as those of `ptxvm run --tool`
     #[arg(long, value_name = "NAMES", conflicts_with = "profile", value_parser = parse_tools)]
     pub tool: Option<String>,
+    /// Debug the launches: the first one stops at its beginning. `help` lists the debugger's commands
+    #[arg(long, conflicts_with_all = ["tool", "profile"])]
+    pub debug: bool,
+    /// With --debug: step by lines of the source that a compiler made the PTX from, where it names them
+    #[arg(long, requires = "debug")]
+    pub original: bool,
     /// Which launches they check
     #[command(flatten)]
     pub filter: FilterOptions,

@@ -1,5 +1,6 @@
 //! Options and arguments of every subcommand, and their help.
 
+mod debug;
 mod exec;
 mod run;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use debug::DebugOptions;
 pub use exec::{EnvOptions, ExecOptions, FilterOptions};
 pub use run::{Output, RunOptions};
 
@@ -40,6 +42,8 @@ pub enum Command {
     Check(CheckOptions),
     /// Run a kernel and show or save its results
     Run(Box<RunOptions>),
+    /// Step through a kernel: breakpoints, lanes, registers, forward and backward
+    Debug(Box<DebugOptions>),
     /// Show what an instruction returns for given operands, and why
     Eval(EvalOptions),
     /// Explain an instruction, a form of it, a modifier, an intrinsic function of CUDA, or the code of an error
@@ -88,7 +92,7 @@ impl Command {
                 options.clone().split_operands().map_or(options.format, |options| options.format)
             }
             Command::Explain(options) => options.format,
-            Command::Isa(_) | Command::Lsp => Format::Human,
+            Command::Isa(_) | Command::Lsp | Command::Debug(_) => Format::Human,
             Command::Sass(options) => options.format(),
             #[cfg(target_os = "linux")]
             Command::AsNvidiaSmi { .. } => Format::Human,

@@ -192,6 +192,29 @@ impl RunOptions {
         Tolerance { relative: self.rtol, absolute: self.atol }
     }
 
+    /// Checks that a debugger can lead the launch.
+    ///
+    /// # Errors
+    /// When another observer is to watch it, or another engine to run it.
+    pub fn check_for_debugger(&self) -> Result<(), Failure> {
+        let others = [
+            ("--tool", !self.tool.is_empty()),
+            ("--profile", self.profile.is_some()),
+            ("--watch", !self.watch.is_empty()),
+            ("--trace", self.trace.is_some()),
+            ("--first-nan", self.first_nan),
+            ("--counters", self.counters),
+            ("--repeat", self.repeat > 1),
+            ("--schedule", self.schedule.is_some()),
+            ("--engine", !matches!(self.engine, EngineName::Auto | EngineName::Reference)),
+        ];
+        match others.iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(Failure::usage(format!("the debugger has no {name}"))
+                .help("run the kernel with it once: ptxvm run")),
+            None => Ok(()),
+        }
+    }
+
     /// Checks combinations of options.
     ///
     /// # Errors
