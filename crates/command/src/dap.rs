@@ -5,8 +5,13 @@
 //! says when it has ended.
 
 use std::io::{self, BufRead, BufReader, Stdout};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use debugger::dap::Connection;
 use debugger::remote::{Host, VARIABLE};
@@ -16,10 +21,19 @@ use super::Call;
 use super::report::Failure;
 
 /// The editor, for threads that have something to say to it.
-type Editor = Arc<Mutex<Connection<Stdout>>>;
+type Editor = Arc<Mutex<Connection<(), Stdout>>>;
 
-fn lock(editor: &Editor) -> std::sync::MutexGuard<'_, Connection<Stdout>> {
-    editor.lock().unwrap_or_else(PoisonError::into_inner)
+/// The adapter of the process that is debugged, if one has connected.
+type Adapter = Arc<Mutex<Option<UnixStream>>>;
+
+/// How often the program is looked at.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// How long its last messages may take once it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Serves an editor until it leaves.
@@ -28,10 +42,8 @@ fn lock(editor: &Editor) -> std::sync::MutexGuard<'_, Connection<Stdout>> {
 /// When the editor does not read, or the folder for the socket cannot be made.
 pub fn serve(call: &Call) -> Result<(), Failure> {
     let written = |error: io::Error| Failure::usage(format!("cannot write to the editor: {error}"));
-    let (sender, requests) = std::sync::mpsc::sync_channel(64);
-    let read = frames::messages::<Value>(BufReader::new(io::stdin()));
+    let requests = frames::messages(BufReader::new(io::stdin()));
     let mut connection = Connection { requests, output: io::stdout(), last: 0 };
-    std::thread::spawn(move || read.into_iter().try_for_each(|request| sender.send(request)));
     let Some(request) = connection.until_launch().map_err(written)? else { return Ok(()) };
     let folder = tempfile::Builder::new().prefix("ptxvm-debug-").tempdir();
     let folder =
@@ -53,19 +65,36 @@ pub fn serve(call: &Call) -> Result<(), Failure> {
         "stop": request["arguments"]["stopOnEntry"],
         "original": request["arguments"]["original"],
     });
-    let editor: Editor = Arc::new(Mutex::new(Connection {
-        requests: std::sync::mpsc::channel().1,
-        output: io::stdout(),
-        last: connection.last,
-    }));
+    let Connection { requests, output, last } = connection;
+    let editor: Editor = Arc::new(Mutex::new(Connection { requests: (), output, last }));
     let outputs =
         [pump(program.stdout.take(), "stdout", &editor), pump(program.stderr.take(), "stderr", &editor)];
-    // Processes that launch come one after the other, each with an adapter of its own.
-    let adapters = Arc::clone(&editor);
-    std::thread::spawn(move || hand_on(&host, &hello, &connection.requests, &adapters));
-    let status = program.wait().map_err(|error| Failure::usage(error.to_string()))?;
+    let adapter = Adapter::default();
+    let (of_answers, of_requests) = ((Arc::clone(&adapter), Arc::clone(&editor)), Arc::clone(&adapter));
+    std::thread::spawn(move || hand_answers_on(&host, &hello, &of_answers.0, &of_answers.1));
+    let is_left = Arc::new(AtomicBool::new(false));
+    let leaves = Arc::clone(&is_left);
+    std::thread::spawn(move || {
+        hand_requests_on(&requests, &of_requests);
+        leaves.store(true, Ordering::SeqCst);
+    });
+    let failed = |error: io::Error| Failure::usage(error.to_string());
+    let status = loop {
+        if let Some(status) = program.try_wait().map_err(failed)? {
+            break status;
+        }
+        if is_left.load(Ordering::SeqCst) {
+            program.kill().map_err(failed)?;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    };
     for output in outputs.into_iter().flatten() {
         let _ = output.join();
+    }
+    // The adapter's last words may still be on their way. A process that the program has left behind may keep the socket.
+    let start = Instant::now();
+    while lock(&adapter).is_some() && start.elapsed() < LAST_WORDS {
+        std::thread::sleep(BETWEEN_LOOKS);
     }
     let mut editor = lock(&editor);
     editor.event("exited", json!({"exitCode": status.code().unwrap_or(-1)})).map_err(written)?;
@@ -120,7 +149,7 @@ fn pump(
     output: Option<impl io::Read + Send + 'static>,
     category: &'static str,
     editor: &Editor,
-) -> Option<std::thread::JoinHandle<()>> {
+) -> Option<JoinHandle<()>> {
     let (output, editor) = (output?, Arc::clone(editor));
     Some(std::thread::spawn(move || {
         let mut output = BufReader::new(output);
@@ -135,30 +164,35 @@ fn pump(
     }))
 }
 
-/// Hands messages on between the editor and the adapters of processes that connect.
-fn hand_on(
-    host: &Host,
-    hello: &Value,
-    requests: &std::sync::mpsc::Receiver<debugger::dap::Incoming>,
-    editor: &Editor,
-) {
-    while let Ok(mut output) = host.accept(hello) {
-        let Ok(input) = output.try_clone() else { return };
-        let answers = Arc::clone(editor);
-        let reader = std::thread::spawn(move || {
-            let mut input = BufReader::new(input);
-            while let Ok(Some(Ok(message))) = frames::read::<Value>(&mut input) {
-                if lock(&answers).send(message).is_err() {
-                    break;
-                }
-            }
-        });
-        while let Ok(request) = requests.recv() {
-            let Ok(request) = request else { continue };
-            if frames::write(&mut output, &request.to_string()).is_err() {
-                break;
+/// Hands on what adapters of processes that connect say, one after the other.
+fn hand_answers_on(host: &Host, hello: &Value, adapter: &Adapter, editor: &Editor) {
+    while let Ok(socket) = host.accept(hello) {
+        let Ok(input) = socket.try_clone() else { return };
+        *lock(adapter) = Some(socket);
+        let mut input = BufReader::new(input);
+        while let Ok(Some(Ok(message))) = frames::read::<Value>(&mut input) {
+            if lock(editor).send(message).is_err() {
+                return;
             }
         }
-        let _ = reader.join();
+        *lock(adapter) = None;
+    }
+}
+
+/// Hands requests on to the adapter, until the editor goes away or ends a program that has not connected.
+fn hand_requests_on(requests: &Receiver<debugger::dap::Incoming>, adapter: &Adapter) {
+    while let Ok(request) = requests.recv() {
+        // What is malformed has no answer.
+        let Ok(request) = request else { continue };
+        let mut adapter = lock(adapter);
+        let is_heard =
+            adapter.as_mut().is_some_and(|socket| frames::write(socket, &request.to_string()).is_ok());
+        if !is_heard && matches!(request["command"].as_str(), Some("disconnect" | "terminate")) {
+            break;
+        }
+    }
+    if let Some(socket) = &*lock(adapter) {
+        // The launch ends as if the editor had said so.
+        let _ = socket.shutdown(std::net::Shutdown::Both);
     }
 }

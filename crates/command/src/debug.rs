@@ -4,7 +4,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use debugger::terminal::{Console, Terminal};
 use debugger::{Program, Session};
-use ptxvm::Error;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
@@ -22,9 +21,10 @@ pub fn debug(options: &DebugOptions, call: &Call) -> Result<(), Failure> {
         #[cfg(unix)]
         return super::dap::serve(call);
         #[cfg(not(unix))]
+        let _ = call;
+        #[cfg(not(unix))]
         return Err(Failure::usage("--dap needs Unix sockets, which this system has not"));
     }
-    let _ = call;
     options.run.check_for_debugger()?;
     #[cfg(unix)]
     if let Some(path) = std::env::var_os(debugger::remote::VARIABLE) {
@@ -34,8 +34,7 @@ pub fn debug(options: &DebugOptions, call: &Call) -> Result<(), Failure> {
         return run::run_with(&options.run, &mut |launch| remote.run(launch));
     }
     let mut terminal = Terminal::new(Input::new());
-    let mut has_quit = false;
-    let result = run::run_with(&options.run, &mut |launch| {
+    run::run_with(&options.run, &mut |launch| {
         let mut session = Session::new(Program::new(launch.module().clone()));
         session.by_original_lines = options.original;
         // Ctrl-C stops the kernel for good: here the user may go on.
@@ -44,11 +43,8 @@ pub fn debug(options: &DebugOptions, call: &Call) -> Result<(), Failure> {
                 session.pause_when(cancel);
             }
         });
-        let result = debugger::run(launch, &mut session, &mut terminal);
-        has_quit = matches!(result, Err(Error::Cancelled { .. }));
-        result
-    });
-    if has_quit { Ok(()) } else { result }
+        debugger::run(launch, &mut session, &mut terminal)
+    })
 }
 
 /// Where the user's lines come from: an editor of lines on a terminal, else the standard input as it is.

@@ -86,6 +86,8 @@ pub fn run_with(options: &RunOptions, runner: Runner<'_>) -> Result<(), Failure>
         last = Some(session);
         match result {
             Ok(report) => reports.push(report),
+            // A debugger has quit.
+            Err(Error::Cancelled { .. }) if !cancel.load(Ordering::SeqCst) => return Ok(()),
             Err(error) => {
                 progress.finish_and_clear();
                 if matches!(error, Error::Cancelled { .. }) && last.as_ref().is_some_and(Session::is_unread) {

@@ -113,11 +113,15 @@ impl Expression {
         }
     }
 
-    /// The type by which its value is to be shown, if it says so itself.
-    pub fn ty(&self) -> Option<Type> {
+    /// The names in it: registers, variables and parameters.
+    pub fn names(&self) -> Vec<&str> {
         match self {
-            Expression::Typed(_, ty) | Expression::Memory { ty, .. } => Some(*ty),
-            _ => None,
+            Expression::Name(name) => vec![name],
+            Expression::Memory { address: inner, .. }
+            | Expression::Typed(inner, _)
+            | Expression::Unary(_, inner) => inner.names(),
+            Expression::Binary(_, left, right) => [left.names(), right.names()].concat(),
+            _ => Vec::new(),
         }
     }
 }

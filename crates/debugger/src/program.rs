@@ -51,10 +51,13 @@ fn instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
     })
 }
 
-/// Whether a file is the one that is asked for: by its whole name, or the last parts of it.
+/// Whether two names may be those of one file: one has all last parts of the other.
 fn is_file(name: &str, asked: &str) -> bool {
-    let rest = name.strip_suffix(asked);
-    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']) || asked.starts_with(['/', '\\']))
+    let ends = |long: &str, short: &str| {
+        let rest = long.strip_suffix(short);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']))
+    };
+    !asked.is_empty() && (ends(name, asked) || ends(asked, name))
 }
 
 impl Program {
@@ -195,6 +198,14 @@ impl Program {
             return Err(format!("`{place}` is no line (19, saxpy.cu:12), function or label of the program"));
         }
         Ok(at)
+    }
+
+    /// The function that contains a span.
+    pub fn function_at(&self, span: Span) -> Option<(&Function, &Body)> {
+        self.functions().find(|(_, body)| {
+            let mut spans = instructions(body).map(|instruction| instruction.span);
+            spans.any(|other| other == span)
+        })
     }
 
     /// The registers of a function.

@@ -240,7 +240,7 @@ impl Session {
     /// Sets a breakpoint before these instructions.
     ///
     /// # Errors
-    /// If the condition is no expression.
+    /// If the condition is no expression, or names what is not there.
     pub fn break_at_instructions(
         &mut self,
         place: &str,
@@ -248,6 +248,15 @@ impl Session {
         condition: Option<&str>,
     ) -> Result<u32, String> {
         let parsed = condition.map(Expression::parse).transpose()?;
+        for name in parsed.iter().flat_map(Expression::names) {
+            for (function, body) in at.iter().filter_map(|span| self.program.function_at(*span)) {
+                let is_register = self.program.registers(function, body).find(name).is_some();
+                if !is_register && self.program.symbol(function, body, name).is_none() {
+                    let function = ptxvm::short_name(&function.name);
+                    return Err(format!("`{function}` has no register, variable or parameter `{name}`"));
+                }
+            }
+        }
         let condition = condition.map(str::to_owned).zip(parsed);
         let id = self.new_id();
         let place = place.to_owned();
@@ -313,7 +322,7 @@ impl Session {
     }
 
     /// The goal that a command sets, and what the launch does for it.
-    fn begin(&mut self, stop: &Stop<'_, '_>, command: Command) -> Next {
+    fn begin(&mut self, stop: &mut Stop<'_, '_>, command: Command) -> Next {
         let lane = self.focus;
         let target = |step| Target {
             step: if self.by_original_lines && step == Step::Over { Step::LineOver } else { step },
@@ -339,6 +348,9 @@ impl Session {
         if matches!(next, Next::Back(_)) {
             self.was_backward = true;
             self.watches.iter_mut().for_each(|watch| watch.last = None);
+        }
+        if let Goal::Forward(_) = goal {
+            self.changed(stop);
         }
         self.goal = goal;
         next

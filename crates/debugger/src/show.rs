@@ -124,6 +124,8 @@ pub fn here(session: &Session, stop: &mut Stop<'_, '_>) -> String {
     let state = status(stop.status(focus.block, focus.thread));
     let turn = stop.turn().filter(|(block, turn)| *block == focus.block && turn.warp == focus.warp());
     match (state, turn) {
+        // After a fault nobody runs.
+        _ if stop.turn().is_none() => {}
         (Some(state), _) => {
             let _ = write!(text, ": {state}");
         }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use ptxvm::debug::Stop;
 use serde_json::{Value, json};
 
-use super::Connection;
 use super::variables::{self, Handle};
+use super::{Connection, Incoming};
 use crate::expression::Expression;
 use crate::program::Place;
 use crate::session::{Command, Front, Session, Step, Unit, Why};
@@ -19,7 +19,7 @@ use crate::{show, terminal};
 /// The user's side of a debugger, as an editor has it.
 #[derive(Debug)]
 pub struct Adapter<W> {
-    connection: Connection<W>,
+    connection: Connection<Receiver<Incoming>, W>,
     /// The editor has said `configurationDone`: the launch may begin.
     is_configured: bool,
     /// What variables and frames of the editor are, until the launch goes on: their numbers count from 1.
@@ -44,7 +44,10 @@ impl<W: Write> Adapter<W> {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn new(mut connection: Connection<W>, stops_at_entry: bool) -> io::Result<Adapter<W>> {
+    pub fn new(
+        mut connection: Connection<Receiver<Incoming>, W>,
+        stops_at_entry: bool,
+    ) -> io::Result<Adapter<W>> {
         connection.event("initialized", json!({}))?;
         Ok(Adapter {
             connection,
@@ -70,7 +73,7 @@ impl<W: Write> Adapter<W> {
         &mut self,
         session: &mut Session,
         stop: &mut Stop<'_, '_>,
-        request: super::Incoming,
+        request: Incoming,
     ) -> io::Result<Option<Command>> {
         let request = match request {
             Ok(request) => request,

@@ -21,16 +21,16 @@ pub type Incoming = frames::Incoming<Value>;
 
 /// The other end of a connection.
 #[derive(Debug)]
-pub struct Connection<W> {
-    /// What the editor asks for.
-    pub requests: Receiver<Incoming>,
+pub struct Connection<R, W> {
+    /// What the editor asks for: a [`Receiver`], unless another thread has that.
+    pub requests: R,
     /// Where answers and events go.
     pub output: W,
     /// The number of the last message that was sent.
     pub last: u64,
 }
 
-impl<W: Write> Connection<W> {
+impl<R, W: Write> Connection<R, W> {
     /// Sends an event.
     ///
     /// # Errors
@@ -69,7 +69,9 @@ impl<W: Write> Connection<W> {
         message["seq"] = json!(self.last);
         frames::write(&mut self.output, &message.to_string())
     }
+}
 
+impl<W: Write> Connection<Receiver<Incoming>, W> {
     /// Answers requests until one asks for a program (`launch`, `attach`); returns that one, unanswered. `None` if the
     /// editor goes away before.
     ///

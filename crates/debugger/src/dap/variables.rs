@@ -157,16 +157,13 @@ pub fn memory(session: &Session, stop: &mut Stop<'_, '_>, arguments: &Value) -> 
     let start = start.wrapping_add_signed(arguments["offset"].as_i64().unwrap_or(0));
     let count = arguments["count"].as_u64().unwrap_or(0).min(1 << 20) as usize;
     let Lane { block, thread } = session.focus;
-    // As many bytes as there are.
-    let mut read = |count| stop.read(block, thread, Space::Generic, start, count).ok();
+    // As many bytes as there are: `there` can be read, `beyond` cannot.
+    let mut read = |bytes| stop.read(block, thread, Space::Generic, start, bytes).ok();
     let mut data = read(count);
-    let mut step = count / 2;
-    let mut there = 0;
-    while data.is_none() && step > 0 {
-        if read(there + step).is_some() {
-            there += step;
-        }
-        step /= 2;
+    let (mut there, mut beyond) = (0, count);
+    while data.is_none() && there + 1 < beyond {
+        let middle = there.midpoint(beyond);
+        *(if read(middle).is_some() { &mut there } else { &mut beyond }) = middle;
     }
     let data = data.take().or_else(|| read(there)).unwrap_or_default();
     Ok(json!({
