@@ -15,6 +15,8 @@ pub enum Fill {
     Undefined,
     /// The bytes of one element, in all elements.
     Element(Vec<u8>),
+    /// `1,2,3`: the bytes of all elements.
+    List(Vec<u8>),
     /// `iota`: each element is its index, as `numpy.arange` has it.
     Iota,
     /// `random(SEED)`: floats from 0 to 1, all bits of integers.
@@ -39,9 +41,15 @@ impl Fill {
             "iota" => Ok(Fill::Iota),
             "random" => Ok(Fill::Random(seed()?)),
             "normal" if dtype.is_float() => Ok(Fill::Normal(seed()?)),
+            _ if text.contains(',') => {
+                let elements = text.split(',').map(|element| dtype.parse(element.trim()));
+                Ok(Fill::List(elements.collect::<Result<Vec<_>, _>>()?.concat()))
+            }
             "normal" => Err(format!("normal is for floats, and {} is none: random", dtype.name())),
             _ => dtype.parse(text).map(Fill::Element).map_err(|error| {
-                format!("{error}; an array may also hold iota, random(SEED), normal(SEED), undef")
+                format!(
+                    "{error}; an array may also hold a list 1,2,3, iota, random(SEED), normal(SEED), undef"
+                )
             }),
         }
     }
@@ -53,6 +61,7 @@ impl Fill {
         };
         match self {
             Fill::Zeros | Fill::Undefined => None,
+            Fill::List(list) => Some(list.clone()),
             Fill::Element(element) => Some(element.repeat(elements)),
             Fill::Iota if dtype.is_float() => Some(numbers(&mut (0u64..).map(|index| index as f64))),
             Fill::Iota => {
@@ -112,6 +121,7 @@ mod tests {
         assert_eq!(Fill::parse("undef", DType::U8), Ok(Fill::Undefined));
         assert!(Fill::parse("normal", DType::U8).unwrap_err().contains("normal is for floats"));
         assert!(Fill::parse("random(x)", DType::F32).unwrap_err().contains("has no seed"));
+        assert!(Fill::parse("1,x", DType::F32).is_err());
         assert!(Fill::parse("ones", DType::F32).unwrap_err().contains("iota, random(SEED)"));
     }
 }

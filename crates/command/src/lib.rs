@@ -9,7 +9,10 @@ mod check;
 mod compile;
 #[cfg(unix)]
 mod dap;
+#[cfg(not(target_family = "wasm"))]
 mod debug;
+#[cfg(target_family = "wasm")]
+mod debug_elsewhere;
 mod eval;
 mod evidence;
 #[cfg(target_os = "linux")]
@@ -20,10 +23,14 @@ mod executed;
 mod expect;
 mod explain;
 mod fill;
+pub mod in_process;
 mod input;
 mod isa;
 mod npy;
+#[cfg(not(target_family = "wasm"))]
 mod npz;
+#[cfg(target_family = "wasm")]
+mod npz_elsewhere;
 mod numbers;
 #[cfg(target_os = "linux")]
 mod nvidia_smi;
@@ -34,7 +41,12 @@ mod pages;
 mod picture;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))] // `exec` uses more of it
 mod profile;
+#[cfg(not(target_family = "wasm"))]
+mod progress;
+#[cfg(target_family = "wasm")]
+mod progress_elsewhere;
 mod ptxas;
+mod recording;
 mod report;
 mod run;
 #[cfg(target_os = "linux")]
@@ -61,10 +73,14 @@ use clap::Parser;
 use exec_elsewhere as exec;
 use options::{Cli, Command};
 use report::code;
+#[cfg(target_family = "wasm")]
+use {debug_elsewhere as debug, npz_elsewhere as npz, progress_elsewhere as progress};
 
 pub use alone::{Alone, Source, ones};
+pub use array::{DType, HostArray};
 pub use explain::page;
 pub use profile::Report;
+pub use recording::Recording;
 pub use report::Failure;
 pub use texture::{Kind as ObjectKind, object};
 

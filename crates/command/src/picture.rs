@@ -5,7 +5,7 @@ use std::io::Write;
 use super::array::{DType, HostArray};
 
 /// Writes a PNG: rows and columns in grey from black (the smallest value) to white (the largest), or, with a third
-/// extent of 3, the bytes unchanged as red, green and blue.
+/// extent of 3 or 4, the bytes unchanged as red, green, blue and opacity.
 ///
 /// # Errors
 /// When the array has no such shape, or the writer fails.
@@ -14,7 +14,8 @@ pub fn write(array: &HostArray, out: impl Write) -> std::io::Result<()> {
     let (height, width, color) = match *array.shape {
         [height, width] => (height, width, png::ColorType::Grayscale),
         [height, width, 3] if bytes => (height, width, png::ColorType::Rgb),
-        _ => return Err(std::io::Error::other("a picture is an array of HxW, or of HxWx3 bytes")),
+        [height, width, 4] if bytes => (height, width, png::ColorType::Rgba),
+        _ => return Err(std::io::Error::other("a picture is an array of HxW, or of HxWx3 or HxWx4 bytes")),
     };
     let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
         return Err(std::io::Error::other("it is too large for a picture"));
@@ -23,10 +24,10 @@ pub fn write(array: &HostArray, out: impl Write) -> std::io::Result<()> {
     encoder.set_color(color);
     encoder.set_depth(png::BitDepth::Eight);
     let mut writer = encoder.write_header()?;
-    if color == png::ColorType::Rgb {
-        writer.write_image_data(&array.data)?;
-    } else {
+    if color == png::ColorType::Grayscale {
         writer.write_image_data(&grey(array))?;
+    } else {
+        writer.write_image_data(&array.data)?;
     }
     Ok(writer.finish()?)
 }

@@ -1,12 +1,10 @@
 //! `ptxvm run`
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use check::module::Function;
 use diag::SourceFile;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use isa::Space;
 use ptxvm::{Error, Fault, FaultKind, Launch, LaunchReport, Located, Suppressions, signature};
 use serde_json::json;
@@ -15,7 +13,8 @@ use super::arguments::Arguments;
 use super::expect::Comparison;
 use super::observe::{Observation, Observed, find_writers};
 use super::options::{Format, Output, RunOptions};
-use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stderr_color};
+use super::progress::{Progress, stop_on_interrupt};
+use super::report::{Failure, code, print, say, say_text, stderr_color};
 use super::session::Session;
 use super::spec::Value;
 use super::texture::Binding;
@@ -64,7 +63,7 @@ pub fn run_with(options: &RunOptions, runner: Runner<'_>) -> Result<(), Failure>
 
     let cancel = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(&cancel);
-    let progress = progress(options.repeat, &kernel.name);
+    let progress = Progress::new(options.repeat, &kernel.name);
     let mut reports = Vec::new();
     let (mut last, mut observation) = (None, None);
     let observed = |observation: Option<&Observation>, session: Option<&Session>| {
@@ -89,7 +88,7 @@ pub fn run_with(options: &RunOptions, runner: Runner<'_>) -> Result<(), Failure>
             // A debugger has quit.
             Err(Error::Cancelled { .. }) if !cancel.load(Ordering::SeqCst) => return Ok(()),
             Err(error) => {
-                progress.finish_and_clear();
+                progress.end();
                 if matches!(error, Error::Cancelled { .. }) && last.as_ref().is_some_and(Session::is_unread) {
                     return Err(Failure::silent(code::CLOSED));
                 }
@@ -105,9 +104,9 @@ pub fn run_with(options: &RunOptions, runner: Runner<'_>) -> Result<(), Failure>
                 return Err(failure);
             }
         }
-        progress.inc(1);
+        progress.step();
     }
-    progress.finish_and_clear();
+    progress.end();
     let mut comparisons = Vec::new();
     if let Some(session) = &last {
         session.deliver(&values, options)?;
@@ -187,41 +186,6 @@ fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) ->
         }
     }
     Ok(())
-}
-
-/// The first Ctrl-C stops the kernel; the second one ends the command at once.
-fn stop_on_interrupt(cancel: &Arc<AtomicBool>) {
-    let cancel = Arc::clone(cancel);
-    let installed = ctrlc::set_handler(move || {
-        if cancel.swap(true, Ordering::SeqCst) {
-            std::process::exit(code::INTERRUPTED.into());
-        }
-    });
-    // Without a handler, Ctrl-C ends the command at once, and the kernel's results are not shown.
-    if let Err(error) = installed {
-        say(format_args!("note: Ctrl-C will not keep results: {error}"));
-    }
-}
-
-/// Shows progress on a terminal. indicatif draws nothing if stderr is not one.
-fn progress(launches: u32, kernel: &str) -> ProgressBar {
-    let (bar, template) = if launches > 1 {
-        (ProgressBar::new(launches.into()), "{spinner} {msg} {wide_bar} {pos}/{len} launches {elapsed}")
-    } else {
-        (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}")
-    };
-    bar.set_style(
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    if is_dumb_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar.set_message(format!("running {kernel}"));
-    if !bar.is_hidden() {
-        // This starts a thread. If the host cannot start one, the bar does not move.
-        let _ = ptxvm::caught(|| bar.enable_steady_tick(Duration::from_millis(200)));
-    }
-    bar
 }
 
 /// The error for a launch that could not begin.

@@ -46,6 +46,8 @@ pub struct Session {
     profiles: bool,
     /// The reader of the kernel's output has gone.
     unread: Arc<AtomicBool>,
+    /// Where the kernel prints, instead of the standard output.
+    output: Option<ptxvm::Output>,
 }
 
 /// The destination of `printf`: stops the kernel when the reader has gone.
@@ -135,7 +137,13 @@ impl Session {
             again,
             profiles: false,
             unread,
+            output: None,
         })
+    }
+
+    /// The kernel prints here.
+    pub fn print_to(&mut self, output: ptxvm::Output) {
+        self.output = Some(output);
     }
 
     /// The launch gets this observer.
@@ -146,6 +154,11 @@ impl Session {
     /// The launch repeats another one, for its profile only: without output and tools.
     pub fn profile_again(&mut self) {
         (self.again, self.profiles) = (true, true);
+    }
+
+    /// The launch repeats another one, for whoever leads it: without output, tools and profile.
+    pub fn lead_again(&mut self) {
+        self.again = true;
     }
 
     /// The launch repeats another one, for this observer of accesses only: without output, tools and profile.
@@ -196,6 +209,7 @@ impl Session {
                 .then(|| Arc::clone(&self.profile));
             config.output = match options.format {
                 _ if self.again => ptxvm::Output::to(io::sink()),
+                _ if self.output.is_some() => self.output.clone().unwrap_or_default(),
                 Format::Human => self.console(io::stdout(), cancel),
                 // A program reads the report from the standard output.
                 Format::Json => self.console(io::stderr(), cancel),
@@ -358,7 +372,7 @@ impl Session {
     }
 
     /// The current contents of an argument's array.
-    fn array(&self, values: &Arguments, place: Place) -> Result<Option<HostArray>, Failure> {
+    pub fn array(&self, values: &Arguments, place: Place) -> Result<Option<HostArray>, Failure> {
         let Some(param) = values.param(place.index) else { return Ok(None) };
         let array = values.values[param].at(place.field).and_then(Value::array);
         let buffer = self.buffers[param].get(place.field.unwrap_or(0));

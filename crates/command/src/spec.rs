@@ -150,6 +150,14 @@ fn parse_new(text: &str) -> Result<Spec, String> {
         .filter(|&bytes| bytes <= isize::MAX as u64)
         .ok_or_else(|| format!("`{text}` is larger than any memory"))?;
     let fill = fill.map_or(Ok(Fill::Zeros), |fill| Fill::parse(fill, dtype))?;
+    if let Fill::List(list) = &fill
+        && elements != Some((list.len() / dtype.bytes()) as u64)
+    {
+        return Err(format!(
+            "`{array}` does not have the {} elements of the list",
+            list.len() / dtype.bytes()
+        ));
+    }
     Ok(Spec::New { dtype, shape, fill })
 }
 
@@ -276,7 +284,7 @@ impl Spec {
 }
 
 /// Whether a parameter can hold the address of an array.
-fn takes_address(param: &Param) -> bool {
+pub fn takes_address(param: &Param) -> bool {
     !param.array && matches!(param.bytes, 4 | 8) && !param.ty.is_float()
 }
 
@@ -378,6 +386,10 @@ mod tests {
             Spec::New { dtype: DType::U32, shape: vec![64, 64], fill: Fill::Element(vec![7, 0, 0, 0]) }
         );
         assert_eq!(
+            parse("s16[2]=-1, 2"),
+            Spec::New { dtype: DType::S16, shape: vec![2], fill: Fill::List(vec![255, 255, 2, 0]) }
+        );
+        assert_eq!(
             parse("bytes[4096]"),
             Spec::New { dtype: DType::Bytes, shape: vec![4096], fill: Fill::Zeros }
         );
@@ -400,6 +412,7 @@ mod tests {
             ("f16[-1]", "extent"),
             ("u64[4294967296x4294967296]", "larger than any memory"),
             ("u8[2]=256", "does not fit"),
+            ("u8[2]=1,2,3", "the 3 elements of the list"),
             ("bytes:0", "two hexadecimal digits"),
             ("bytes:é", "two hexadecimal digits"),
         ] {

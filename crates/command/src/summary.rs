@@ -15,7 +15,7 @@ use super::report::{Failure, print};
 
 /// The object of `--format json`.
 #[derive(Serialize)]
-struct Summary<'a> {
+pub struct Summary<'a> {
     kernel: &'a str,
     grid: [u32; 3],
     block: [u32; 3],
@@ -59,28 +59,7 @@ pub fn print_summary(
     comparisons: &[Comparison],
     observed: Option<&Observed>,
 ) -> Result<(), Failure> {
-    let (grid, block) = (options.grid(), options.block(kernel));
-    let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
-    let seconds = median(&seconds_all);
-    let thread_instructions = reports.last().map_or(0, |report| report.thread_instructions);
-    let summary = Summary {
-        kernel: &kernel.name,
-        grid,
-        block,
-        threads: grid.iter().chain(&block).map(|&extent| u64::from(extent)).fold(1, u64::saturating_mul),
-        thread_instructions,
-        seconds,
-        seconds_all,
-        thread_instructions_per_second: if seconds > 0.0 {
-            thread_instructions as f64 / seconds
-        } else {
-            0.0
-        },
-        profile: profile.filter(|_| options.profile == Some(None)),
-        comparisons,
-        observed: observed.iter().map(|(name, seen)| (*name, seen)).collect(),
-        findings: (!options.tool.is_empty()).then(|| findings.iter().map(ptxvm::json::finding).collect()),
-    };
+    let summary = Summary::new(kernel, options, reports, profile, findings, comparisons, observed);
     match (profile, options.profile.as_ref().and_then(Option::as_ref)) {
         (Some(report), Some(path)) => report.save(path, &summary.line())?,
         (Some(report), None) if options.format == Format::Human => print(report.table().trim_end())?,
@@ -111,7 +90,41 @@ fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     }
 }
 
-impl Summary<'_> {
+impl<'a> Summary<'a> {
+    /// The summary of these launches.
+    pub fn new(
+        kernel: &'a Function,
+        options: &RunOptions,
+        reports: &[LaunchReport],
+        profile: Option<&'a Report<'a>>,
+        findings: &[Located],
+        comparisons: &'a [Comparison],
+        observed: Option<&'a Observed>,
+    ) -> Summary<'a> {
+        let (grid, block) = (options.grid(), options.block(kernel));
+        let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
+        let seconds = median(&seconds_all);
+        let thread_instructions = reports.last().map_or(0, |report| report.thread_instructions);
+        Summary {
+            kernel: &kernel.name,
+            grid,
+            block,
+            threads: grid.iter().chain(&block).map(|&extent| u64::from(extent)).fold(1, u64::saturating_mul),
+            thread_instructions,
+            seconds,
+            seconds_all,
+            thread_instructions_per_second: if seconds > 0.0 {
+                thread_instructions as f64 / seconds
+            } else {
+                0.0
+            },
+            profile: profile.filter(|_| options.profile == Some(None)),
+            comparisons,
+            observed: observed.iter().map(|(name, seen)| (*name, seen)).collect(),
+            findings: (!options.tool.is_empty()).then(|| findings.iter().map(ptxvm::json::finding).collect()),
+        }
+    }
+
     /// The line for people.
     fn line(&self) -> String {
         let extents = |extents: [u32; 3]| extents.map(|extent| extent.to_string()).join("x");

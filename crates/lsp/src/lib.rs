@@ -10,6 +10,7 @@
 //! milliseconds for 10,000 lines, most of it in the check, and nothing is kept from one version to the next.
 #![forbid(unsafe_code)]
 
+mod client;
 mod completion;
 mod cursor;
 mod document;
@@ -28,5 +29,25 @@ use std::io::{self, BufRead, Write};
 /// # Errors
 /// When the output cannot be written.
 pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> io::Result<bool> {
-    server::Server::new(output).run(&frames::messages(input))
+    server::Server::new(client::Framed(output)).run(&frames::messages(input))
+}
+
+/// A server in the same program as its client, for editors that have no other process to talk to. It needs no thread.
+pub struct Session(server::Server<Vec<String>>);
+
+impl Default for Session {
+    fn default() -> Session {
+        Session(server::Server::new(Vec::new()))
+    }
+}
+
+impl Session {
+    /// Takes a message of the client, as JSON, and returns what the server says then, with the diagnostics of a text that
+    /// has changed.
+    pub fn message(&mut self, message: &str) -> Vec<String> {
+        let message = serde_json::from_str(message).map_err(|error| format!("a malformed message: {error}"));
+        // A `Vec` takes every message.
+        let _ = self.0.take(message).and_then(|_| self.0.publish());
+        std::mem::take(self.0.client())
+    }
 }

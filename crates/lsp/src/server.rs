@@ -1,11 +1,11 @@
 //! Takes messages, and answers them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
 
-use frames::{Incoming, write};
+use frames::Incoming;
 use lsp_server::{ErrorCode, Message, Notification, Request};
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CompletionOptions,
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::document::{Analysis, Document};
 use crate::{completion, fixes, hover, navigation, outline, signature, tokens};
 
@@ -60,8 +61,8 @@ enum State {
 }
 
 /// A server and its client.
-pub struct Server<W> {
-    output: W,
+pub struct Server<C> {
+    client: C,
     state: State,
     options: check::Options,
     documents: HashMap<String, Document>,
@@ -69,11 +70,11 @@ pub struct Server<W> {
     stale: BTreeSet<String>,
 }
 
-impl<W: Write> Server<W> {
-    /// A server that writes to this output.
-    pub fn new(output: W) -> Server<W> {
+impl<C: Client> Server<C> {
+    /// A server of this client.
+    pub fn new(client: C) -> Server<C> {
         let options = check::Options { assembly: check::Assembly::Whole, ..check::Options::default() };
-        Server { output, state: State::New, options, documents: HashMap::new(), stale: BTreeSet::new() }
+        Server { client, state: State::New, options, documents: HashMap::new(), stale: BTreeSet::new() }
     }
 
     /// Answers messages until `exit` or the end. Returns whether `shutdown` came before.
@@ -90,26 +91,39 @@ impl<W: Write> Server<W> {
                     }
                 }
             };
-            match message {
-                Ok(Message::Request(request)) => self.request(request)?,
-                Ok(Message::Notification(note)) if note.method == "exit" => break,
-                Ok(Message::Notification(note)) => {
-                    // There is nobody to tell: a notification has no answer.
-                    let _ = catch_unwind(AssertUnwindSafe(|| self.notification(note)));
-                }
-                // The server asks nothing.
-                Ok(Message::Response(_)) => {}
-                Err(problem) => {
-                    let error = json!({ "code": ErrorCode::ParseError as i32, "message": problem });
-                    self.send(&json!({ "jsonrpc": "2.0", "id": Value::Null, "error": error }))?;
-                }
+            if !self.take(message)? {
+                break;
             }
         }
         Ok(self.state == State::ShutDown)
     }
 
+    /// Answers a message. Returns whether another may follow.
+    pub fn take(&mut self, message: Incoming<Message>) -> io::Result<bool> {
+        match message {
+            Ok(Message::Request(request)) => self.request(request)?,
+            Ok(Message::Notification(note)) if note.method == "exit" => return Ok(false),
+            Ok(Message::Notification(note)) => {
+                // There is nobody to tell: a notification has no answer.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.notification(note)));
+            }
+            // The server asks nothing.
+            Ok(Message::Response(_)) => {}
+            Err(problem) => {
+                let error = json!({ "code": ErrorCode::ParseError as i32, "message": problem });
+                self.send(&json!({ "jsonrpc": "2.0", "id": Value::Null, "error": error }))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The client.
+    pub fn client(&mut self) -> &mut C {
+        &mut self.client
+    }
+
     fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
-        write(&mut self.output, &serde_json::to_string(message)?)
+        self.client.send(&serde_json::to_string(message)?)
     }
 
     fn request(&mut self, request: Request) -> io::Result<()> {
@@ -301,7 +315,7 @@ impl<W: Write> Server<W> {
     }
 
     /// Sends the diagnostics of what has changed.
-    fn publish(&mut self) -> io::Result<()> {
+    pub fn publish(&mut self) -> io::Result<()> {
         for name in std::mem::take(&mut self.stale) {
             let Ok(uri) = name.parse::<Uri>() else { continue };
             let options = self.options;

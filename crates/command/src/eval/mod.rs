@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use batch::Batch;
-use isa::Version;
+use isa::{Target, Version};
 
 use super::alone::{Alone, MAX_SOURCES};
 use super::check::parse_target;
@@ -30,10 +30,35 @@ pub fn eval(options: &EvalOptions) -> Result<(), Failure> {
     let Some(instruction) = &options.instruction else {
         return Err(Failure::usage("an instruction or --batch FILE is needed"));
     };
-    let count = options.operands.len().min(MAX_SOURCES + 1);
+    let (alone, values) = resolve(instruction, &options.operands, target)?;
+    match options.format {
+        Format::Human => print(show(&alone, instruction, &values).trim_end()),
+        Format::Json => {
+            let evaluation = json::Evaluation::new(&alone, instruction, &values);
+            print(serde_json::to_string(&evaluation).map_err(|error| Failure::bad(error.to_string()))?)
+        }
+    }
+}
+
+/// What `ptxvm eval` shows of an instruction on these operands.
+///
+/// # Errors
+/// When the instruction or an operand is wrong.
+pub fn text(instruction: &str, operands: &[String]) -> Result<String, Failure> {
+    let (alone, values) = resolve(instruction, operands, None)?;
+    Ok(show(&alone, instruction, &values))
+}
+
+/// The instruction and the values of its operands.
+fn resolve(
+    instruction: &str,
+    operands: &[String],
+    target: Option<Target>,
+) -> Result<(Alone, Vec<u64>), Failure> {
+    let count = operands.len().min(MAX_SOURCES + 1);
     let alone = Alone::resolve(instruction, count, target).map_err(Failure::bad)?;
     let mut values = Vec::new();
-    for (source, text) in alone.sources.iter().zip(&options.operands) {
+    for (source, text) in alone.sources.iter().zip(operands) {
         let context = |what: String| {
             Failure::bad(format!("operand {}: {what}", source.name))
                 .help(format!("an operand is {}", bits::LITERALS))
@@ -46,13 +71,7 @@ pub fn eval(options: &EvalOptions) -> Result<(), Failure> {
         }
         values.push(value);
     }
-    match options.format {
-        Format::Human => print(show(&alone, instruction, &values).trim_end()),
-        Format::Json => {
-            let evaluation = json::Evaluation::new(&alone, instruction, &values);
-            print(serde_json::to_string(&evaluation).map_err(|error| Failure::bad(error.to_string()))?)
-        }
-    }
+    Ok((alone, values))
 }
 
 fn evaluate_file(path: &Path, mut batch: Batch) -> Result<(), Failure> {

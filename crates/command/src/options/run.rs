@@ -27,6 +27,7 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   @x.bin  @x.bin:f32     an array of raw little-endian bytes
   f16[1024]              a new array of zeros
   u32[64x64]=7           a new array filled with a number
+  f32[3]=1,2.5,-3        a new array of these numbers
   f32[1024]=undef        a new array that nobody has written, for
                          --tool initcheck (it holds zeros)
   bytes[4096]            a new array of bytes

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use indicatif::HumanCount;
+use crate::numbers::grouped;
 
 use super::{Line, Report, kinds, percent};
 
@@ -85,12 +85,12 @@ fn cells(line: Option<&Line>, id: &str, most: f64) -> String {
     if counts.executions == 0 {
         return format!("<tr{id}><td><td>0<td><td><td>");
     }
-    let diverged = if counts.diverged == 0 { String::new() } else { HumanCount(counts.diverged).to_string() };
+    let diverged = if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) };
     format!(
         "<tr{id} style=\"--h:{:.3}\"><td>{}<td>{}<td>{:.1}<td>{diverged}<td class=t>{}",
         line.share / most,
         percent(line.share),
-        HumanCount(counts.executions),
+        grouped(counts.executions),
         counts.active_lanes(),
         kinds(counts.accesses)
     )

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use indicatif::HumanCount;
+use crate::numbers::grouped;
 
 use super::{Line, Report, kinds, percent};
 
@@ -58,9 +58,9 @@ fn row(line: &Line, several: bool) -> [String; 7] {
     let counts = &line.counts;
     [
         percent(line.share),
-        HumanCount(counts.executions).to_string(),
+        grouped(counts.executions),
         format!("{:.1}", counts.active_lanes()),
-        if counts.diverged == 0 { String::new() } else { HumanCount(counts.diverged).to_string() },
+        if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) },
         kinds(counts.accesses),
         line.source.clone().unwrap_or_default(),
         if several { format!("{}:{}", line.file, line.line) } else { line.line.to_string() },
