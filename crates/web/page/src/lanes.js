@@ -33,13 +33,14 @@ export class Lanes {
   #asked = 0;
   #parts = {};
   #timer;
+  #isRecording = false;
 
   /** `launch` gives the text and the words of a launch, `show` marks lines of the source. */
   constructor(parent, engine, launch, show) {
     [this.#engine, this.#launch, this.#show] = [engine, launch, show];
     const button = (label, title, step) => element("button", { title, "aria-label": title, onclick: () => step() }, label);
     const parts = (this.#parts = {
-      record: element("button", { class: "primary", onclick: () => this.record() }, "Record"),
+      record: element("button", { class: "primary", onclick: () => (this.#isRecording ? this.#engine.stop() : this.record()) }, "Record"),
       message: element("p", { class: "faint", role: "status" }, "Records a block of the launch, turn by turn: an instruction of a warp is a turn."),
       register: element("span", {}), types: element("span", {}),
       slider: element("input", { type: "range", min: 0, value: 0, "aria-label": "turn", oninput: (event) => this.#go(Number(event.target.value)) }),
@@ -81,11 +82,13 @@ export class Lanes {
   async record() {
     this.#stop();
     const parts = this.#parts;
-    parts.record.disabled = true;
+    this.#isRecording = true;
+    parts.record.textContent = "Stop";
     parts.message.textContent = "recording …";
     const block = Number(this.#view.block) || 0;
     const answer = await this.#engine.ask({ ask: "record", ...this.#launch(), block });
-    parts.record.disabled = false;
+    this.#isRecording = false;
+    parts.record.textContent = "Record";
     if (answer.error) {
       parts.body.hidden = true;
       this.#recording = null;
