@@ -317,6 +317,7 @@ mod tests {
         let first = recording.at(0, Some("%f"), None);
         assert_eq!(first["turn"], json!({ "line": 4, "warp": 0, "lanes": 7 }));
         assert_eq!(first["values"], json!(["0", "0", "0"]));
+        assert_eq!(recording.at(4, Some("%f"), None)["values"], json!(["1", "2.5", "-4"]));
         let late = recording.at(5, Some("%f"), None);
         assert_eq!(late["values"], json!(["2", "5", "-8"]));
         assert_eq!(late["shades"], json!([196, 255, 0]));
