@@ -1,7 +1,7 @@
 //! `ptxvm run`
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use check::module::Function;
 use diag::SourceFile;
