@@ -58,6 +58,15 @@ fn transcripts_are_what_is_shown() {
 }
 
 #[test]
+fn the_chapter_shows_what_happens() {
+    let root = test_utils::root();
+    let transcript = std::fs::read_to_string(root.join("crates/command/tests/debug/chapter.txt")).unwrap();
+    let chapter = std::fs::read_to_string(root.join("docs/debugger.md")).unwrap();
+    let shown = transcript.replacen("$ ", "$ ptxvm debug ", 1).replace("[exit 0]\n", "");
+    assert!(chapter.contains(&shown), "docs/debugger.md has another transcript than chapter.txt");
+}
+
+#[test]
 fn options_of_which_a_debugger_has_none_are_refused() {
     let folder = test_utils::root().join("crates/command/tests/debug");
     for (option, name) in

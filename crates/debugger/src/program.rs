@@ -10,6 +10,8 @@ use ptxvm::debug::{
 };
 use ptxvm::{Module, OriginalPlace, OriginalPlaces};
 
+use crate::expression::Expression;
+
 /// A place in a source of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -206,6 +208,22 @@ impl Program {
             let mut spans = instructions(body).map(|instruction| instruction.span);
             spans.any(|other| other == span)
         })
+    }
+
+    /// Checks that a function sees all names of an expression.
+    ///
+    /// # Errors
+    /// The first one that it does not see.
+    pub fn has_names(&self, function: &Function, body: &Body, expression: &Expression) -> Result<(), String> {
+        let registers = self.registers(function, body);
+        let is_known = |name| registers.find(name).is_some() || self.symbol(function, body, name).is_some();
+        match expression.names().into_iter().find(|name| !is_known(name)) {
+            Some(name) => {
+                let function = ptxvm::short_name(&function.name);
+                Err(format!("`{function}` has no register, variable or parameter `{name}`"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The registers of a function.

@@ -120,6 +120,8 @@ pub struct Watch {
     expression: Expression,
     /// The lane in which it is evaluated.
     pub lane: Lane,
+    /// How many calls of the lane were active when it was set: those that it makes later are left out.
+    level: usize,
     /// The time of the last turn, and its value before that.
     last: Option<(u64, Option<Value>)>,
 }
@@ -248,14 +250,8 @@ impl Session {
         condition: Option<&str>,
     ) -> Result<u32, String> {
         let parsed = condition.map(Expression::parse).transpose()?;
-        for name in parsed.iter().flat_map(Expression::names) {
-            for (function, body) in at.iter().filter_map(|span| self.program.function_at(*span)) {
-                let is_register = self.program.registers(function, body).find(name).is_some();
-                if !is_register && self.program.symbol(function, body, name).is_none() {
-                    let function = ptxvm::short_name(&function.name);
-                    return Err(format!("`{function}` has no register, variable or parameter `{name}`"));
-                }
-            }
+        for (function, body) in at.iter().filter_map(|span| self.program.function_at(*span)) {
+            parsed.iter().try_for_each(|parsed| self.program.has_names(function, body, parsed))?;
         }
         let condition = condition.map(str::to_owned).zip(parsed);
         let id = self.new_id();
@@ -265,15 +261,17 @@ impl Session {
         Ok(id)
     }
 
-    /// Watches an expression in the lane in focus; returns its number.
+    /// Watches an expression in the function that a lane is in; returns its number.
     ///
     /// # Errors
-    /// If it is no expression.
-    pub fn watch(&mut self, text: &str) -> Result<u32, String> {
+    /// If it is no expression, or names what is not there.
+    pub fn watch(&mut self, stop: &Stop<'_, '_>, lane: Lane, text: &str) -> Result<u32, String> {
         let expression = Expression::parse(text)?;
+        let call = stop.call(lane.block, lane.thread, 0).ok_or("the thread is not running")?;
+        self.program.has_names(call.function(), call.body(), &expression)?;
+        let level = stop.depth(lane.block, lane.thread);
         let id = self.new_id();
-        let lane = self.focus;
-        self.watches.push(Watch { id, text: text.to_owned(), expression, lane, last: None });
+        self.watches.push(Watch { id, text: text.to_owned(), expression, lane, level, last: None });
         Ok(id)
     }
 
@@ -445,8 +443,10 @@ impl Session {
         let mut why = None;
         let now = stop.time();
         for index in 0..self.watches.len() {
-            let (lane, last) = (self.watches[index].lane, self.watches[index].last);
-            let value = self.evaluate(stop, lane, 0, &self.watches[index].expression).ok();
+            let Watch { lane, level, last, .. } = self.watches[index];
+            let depth = stop.depth(lane.block, lane.thread).checked_sub(level);
+            let value = depth
+                .and_then(|depth| self.evaluate(stop, lane, depth, &self.watches[index].expression).ok());
             self.watches[index].last = Some((now, value));
             let bits = |value: Option<Value>| value.map(|value| value.to_string());
             if let Some((time, before)) = last

@@ -203,7 +203,7 @@ fn execute(session: &mut Session, stop: &mut Stop<'_, '_>, line: &str) -> Result
             text(describe_breakpoint(session, id))
         }
         "watch" => {
-            let id = session.watch(rest)?;
+            let id = session.watch(stop, focus, rest)?;
             text(format!("watch {id}: {rest} of {}\n", show::lane(stop, focus)))
         }
         "delete" if rest.is_empty() => {

@@ -56,12 +56,12 @@ impl Console for Script {
 }
 
 /// What a user sees who types these lines while the program runs with these variables.
-fn debugged(variables: &[(&str, &str)], lines: &[&'static str]) -> String {
+fn debugged(variables: &[(&str, &str)], lines: Vec<&'static str>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::new(folder.path()).unwrap();
     let path = host.path().to_owned();
     let shown = Arc::<Mutex<String>>::default();
-    let mut script = Script { lines: lines.to_vec().into_iter(), shown: Arc::clone(&shown) };
+    let mut script = Script { lines: lines.into_iter(), shown: Arc::clone(&shown) };
     std::thread::spawn(move || host.lead(&mut script, false));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "launches_end_well", "--nocapture"]).env(VARIABLE, path);
@@ -73,7 +73,7 @@ fn debugged(variables: &[(&str, &str)], lines: &[&'static str]) -> String {
 #[test]
 fn the_launches_of_a_program_are_led() {
     // The first launch stops at its beginning, later ones at breakpoints.
-    let lines = [
+    let lines = vec![
         "break 10 if lane == 3",
         "continue",
         "print %x",
@@ -83,7 +83,7 @@ fn the_launches_of_a_program_are_led() {
         "continue",
         "detach",
     ];
-    let shown = debugged(&[("PTXVM_KERNEL_NAME", "kernel_name=count")], &lines);
+    let shown = debugged(&[("PTXVM_KERNEL_NAME", "kernel_name=count")], lines);
     assert!(shown.contains("kernel `count`") && !shown.contains("kernel `other`"), "{shown}");
     assert!(shown.contains("%x = 3\n") && shown.contains("%x = 103\n"), "{shown}");
     let stops = shown.matches("breakpoint 1\n").count();
@@ -94,7 +94,7 @@ fn the_launches_of_a_program_are_led() {
 fn the_launch_that_is_wanted_is_led() {
     let variables =
         [("PTXVM_KERNEL_NAME", "kernel_name=count"), ("PTXVM_LAUNCH_SKIP", "2"), ("PTXVM_LAUNCH_COUNT", "1")];
-    let shown = debugged(&variables, &["step", "goto 0", "print time", "continue", "continue", "quit"]);
+    let shown = debugged(&variables, vec!["step", "goto 0", "print time", "continue", "continue", "quit"]);
     assert_eq!(shown.matches("kernel `count`").count(), 1, "{shown}");
     assert!(shown.contains("time = 0") && shown.contains("the kernel has ended"), "{shown}");
 }

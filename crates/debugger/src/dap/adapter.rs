@@ -114,7 +114,7 @@ impl<W: Write> Adapter<W> {
             "setFunctionBreakpoints" => self.set_function_breakpoints(session, arguments),
             "setExceptionBreakpoints" => json!({"breakpoints": []}),
             "dataBreakpointInfo" => self.data_breakpoint(session, arguments),
-            "setDataBreakpoints" => set_data_breakpoints(session, arguments),
+            "setDataBreakpoints" => set_data_breakpoints(session, stop, arguments),
             "threads" => threads(session, stop),
             "stackTrace" => {
                 let lane = warp_lane(session, stop, number("threadId").unwrap_or(1));
@@ -448,24 +448,23 @@ fn shown_place(session: &Session, place: &Place) -> (Value, u64, u64) {
     (source, place.line.into(), place.column.into())
 }
 
-fn set_data_breakpoints(session: &mut Session, arguments: &Value) -> Value {
+fn set_data_breakpoints(session: &mut Session, stop: &Stop<'_, '_>, arguments: &Value) -> Value {
     session.watches.clear();
-    let focus = session.focus;
     let wanted = arguments["breakpoints"].as_array().cloned().unwrap_or_default();
     let set: Vec<_> = wanted
         .iter()
         .map(|wanted| {
             let mut parts = wanted["dataId"].as_str().unwrap_or_default().splitn(3, '/');
             let mut number = || parts.next()?.parse::<u64>().ok();
-            if let (Some(block), Some(thread)) = (number(), number()) {
-                session.focus = Lane { block, thread: thread as usize };
-            }
-            match session.watch(parts.next().unwrap_or_default()) {
+            let lane = match (number(), number()) {
+                (Some(block), Some(thread)) => Lane { block, thread: thread as usize },
+                _ => session.focus,
+            };
+            match session.watch(stop, lane, parts.next().unwrap_or_default()) {
                 Ok(id) => json!({"id": id, "verified": true}),
                 Err(error) => json!({"verified": false, "message": error}),
             }
         })
         .collect();
-    session.focus = focus;
     json!({"breakpoints": set})
 }
