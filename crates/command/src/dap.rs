@@ -70,12 +70,12 @@ pub fn serve(call: &Call) -> Result<(), Failure> {
     let outputs =
         [pump(program.stdout.take(), "stdout", &editor), pump(program.stderr.take(), "stderr", &editor)];
     let adapter = Adapter::default();
-    let (of_answers, of_requests) = ((Arc::clone(&adapter), Arc::clone(&editor)), Arc::clone(&adapter));
-    std::thread::spawn(move || hand_answers_on(&host, &hello, &of_answers.0, &of_answers.1));
+    let (to, from) = (Arc::clone(&adapter), Arc::clone(&editor));
+    std::thread::spawn(move || hand_answers_on(&host, &hello, &to, &from));
     let is_left = Arc::new(AtomicBool::new(false));
-    let leaves = Arc::clone(&is_left);
+    let (to, from, leaves) = (Arc::clone(&adapter), Arc::clone(&editor), Arc::clone(&is_left));
     std::thread::spawn(move || {
-        hand_requests_on(&requests, &of_requests);
+        hand_requests_on(&requests, &to, &from);
         leaves.store(true, Ordering::SeqCst);
     });
     let failed = |error: io::Error| Failure::usage(error.to_string());
@@ -96,9 +96,13 @@ pub fn serve(call: &Call) -> Result<(), Failure> {
     while lock(&adapter).is_some() && start.elapsed() < LAST_WORDS {
         std::thread::sleep(BETWEEN_LOOKS);
     }
-    let mut editor = lock(&editor);
-    editor.event("exited", json!({"exitCode": status.code().unwrap_or(-1)})).map_err(written)?;
-    editor.event("terminated", json!({})).map_err(written)?;
+    let exited = json!({"exitCode": status.code().unwrap_or(-1)});
+    lock(&editor).event("exited", exited).map_err(written)?;
+    lock(&editor).event("terminated", json!({})).map_err(written)?;
+    // An editor wants an answer to its farewell.
+    while !is_left.load(Ordering::SeqCst) {
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
     Ok(())
 }
 
@@ -179,15 +183,20 @@ fn hand_answers_on(host: &Host, hello: &Value, adapter: &Adapter, editor: &Edito
     }
 }
 
-/// Hands requests on to the adapter, until the editor goes away or ends a program that has not connected.
-fn hand_requests_on(requests: &Receiver<debugger::dap::Incoming>, adapter: &Adapter) {
+/// Hands requests on to the adapter, until the editor goes away, or says so while there is none.
+fn hand_requests_on(requests: &Receiver<debugger::dap::Incoming>, adapter: &Adapter, editor: &Editor) {
     while let Ok(request) = requests.recv() {
         // What is malformed has no answer.
         let Ok(request) = request else { continue };
         let mut adapter = lock(adapter);
         let is_heard =
             adapter.as_mut().is_some_and(|socket| frames::write(socket, &request.to_string()).is_ok());
-        if !is_heard && matches!(request["command"].as_str(), Some("disconnect" | "terminate")) {
+        if is_heard {
+            continue;
+        }
+        let leaves = matches!(request["command"].as_str(), Some("disconnect" | "terminate"));
+        let answer = if leaves { Ok(Value::Null) } else { Err("no kernel is running".to_owned()) };
+        if lock(editor).answer(&request, answer).is_err() || leaves {
             break;
         }
     }
