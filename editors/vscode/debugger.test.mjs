@@ -1,17 +1,18 @@
-// The adapter of `ptxvm debug --dap` against the client of VS Code's own adapter tests. COMMAND names ptxvm.
+// The adapter of `ptxvm debug --dap` against the client of VS Code's own adapter tests (`.ci/editor`). SERVER is the
+// command, and ROOT the folder of the repository.
 import assert from 'node:assert';
 import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { DebugClient } from '@vscode/debugadapter-testsupport';
 
-const folder = resolve(import.meta.dirname, '../../crates/command/tests/debug');
+const folder = join(process.env.ROOT, 'crates/command/tests/debug');
 const program = join(folder, 'diverge.ptx');
 const args = ['--block', '40', '--arg', 'u32[40]', '--arg', '12'];
 // The client starts an adapter by one word.
 const adapter = join(mkdtempSync(join(tmpdir(), 'ptxvm-')), 'adapter');
-writeFileSync(adapter, `exec '${process.env.COMMAND ?? 'ptxvm'}' debug --dap\n`);
+writeFileSync(adapter, `exec '${process.env.SERVER}' debug --dap\n`);
 chmodSync(adapter, 0o755);
 
 /** Runs `steps` with a client that has started an adapter. */
