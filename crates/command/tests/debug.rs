@@ -78,4 +78,6 @@ fn options_of_which_a_debugger_has_none_are_refused() {
             "{shown}"
         );
     }
+    let shown = session(&folder, "-", ".version 8.5");
+    assert!(shown.contains("give the PTX in a file") && shown.ends_with("[exit 2]\n"), "{shown}");
 }

@@ -132,7 +132,8 @@ pub(crate) fn run_blocks<'l, S: Stepper<'l>>(
     let (mut rounds, mut in_vain) = (0, 0);
     let mut blocked = false;
     loop {
-        if let Some(journal) = grid.journal.as_ref().filter(|_| flight.is_empty()) {
+        let is_between = flight.is_empty() && started < range.end;
+        if let Some(journal) = grid.journal.as_ref().filter(|_| is_between) {
             let barrier = (grid.arrived.get(), grid.generation.get());
             journal.check(started - range.start, ended_steps, barrier);
         }

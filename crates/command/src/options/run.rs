@@ -196,7 +196,7 @@ impl RunOptions {
     /// Checks that a debugger can lead the launch.
     ///
     /// # Errors
-    /// When another observer is to watch it, or another engine to run it.
+    /// When another observer is to watch it, another engine to run it, or the PTX comes from standard input.
     pub fn check_for_debugger(&self) -> Result<(), Failure> {
         let others = [
             ("--tool", !self.tool.is_empty()),
@@ -209,6 +209,10 @@ impl RunOptions {
             ("--schedule", self.schedule.is_some()),
             ("--engine", !matches!(self.engine, EngineName::Auto | EngineName::Reference)),
         ];
+        if self.files.iter().any(|file| file.as_os_str() == "-") {
+            return Err(Failure::usage("the debugger reads its commands from standard input")
+                .help("give the PTX in a file"));
+        }
         match others.iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Failure::usage(format!("the debugger has no {name}"))
                 .help("run the kernel with it once: ptxvm run")),
