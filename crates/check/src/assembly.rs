@@ -9,7 +9,7 @@ use isa::{Action, Effect, Mod, Space, Target};
 use crate::Assembly;
 use crate::checker::Checker;
 use crate::module::{
-    AddressBase, Body, FuncId, Instruction, Linkage, Node, Operand, RegId, Symbol, VarId, Variable,
+    AddressBase, Body, FuncId, Instruction, Linkage, Operand, RegId, Symbol, VarId, Variable,
 };
 
 /// Bytes of shared memory that a kernel may have without requesting more at its launch.
@@ -52,7 +52,7 @@ impl Checker<'_> {
     /// unless it contains such an instruction.
     fn narrow_addresses(&self) -> Vec<Span> {
         let bodies = self.functions.iter().filter_map(|function| function.body.as_ref());
-        let narrow = bodies.flat_map(|body| instructions(body).filter(|i| self.has_narrow_address(body, i)));
+        let narrow = bodies.flat_map(|body| body.instructions().filter(|i| self.has_narrow_address(body, i)));
         narrow.map(|i| i.span).collect()
     }
 
@@ -146,7 +146,7 @@ impl Checker<'_> {
             let Some(body) = &self.functions[id.index()].body else { continue };
             let own = (0..self.variables.len()).filter(|&i| self.variables[i].function == Some(body.owner));
             variables.extend(own.map(|i| VarId(i as u32)));
-            for i in instructions(body) {
+            for i in body.instructions() {
                 i.operands.iter().for_each(|operand| {
                     each_symbol(operand, &mut |symbol| match symbol {
                         Symbol::Variable(variable) => {
@@ -184,7 +184,7 @@ impl Checker<'_> {
             | Operand::Address(AddressBase::Symbol(Symbol::Variable(id)), _) => Some(*id),
             _ => None,
         };
-        for i in instructions(body) {
+        for i in body.instructions() {
             match i.form.action {
                 Action::Effect(Effect::Call) => {
                     if let Some(Operand::List(returns)) = i.operands.first() {
@@ -211,7 +211,7 @@ impl Checker<'_> {
     fn unresolved(&mut self, said: &mut Vec<Diagnostic>) {
         let mut used = HashSet::new();
         let bodies = self.functions.iter().filter_map(|function| function.body.as_ref());
-        for i in bodies.flat_map(instructions) {
+        for i in bodies.flat_map(Body::instructions) {
             i.operands.iter().for_each(|operand| {
                 each_symbol(operand, &mut |symbol| {
                     used.insert(symbol);
@@ -238,13 +238,6 @@ impl Checker<'_> {
             }
         }
     }
-}
-
-fn instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
-    body.code.iter().filter_map(|node| match node {
-        Node::Instruction(instruction) => Some(instruction),
-        Node::Label(_) => None,
-    })
 }
 
 /// Size in bytes of consecutive variables.

@@ -231,6 +231,19 @@ impl Body {
             prototypes: Vec::new(),
         }
     }
+
+    /// The instructions, in source order.
+    pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
+        self.instructions_from(0)
+    }
+
+    /// The instructions from an index in [`Body::code`] on.
+    pub fn instructions_from(&self, index: usize) -> impl Iterator<Item = &Instruction> {
+        self.code.get(index..).unwrap_or_default().iter().filter_map(|node| match node {
+            Node::Instruction(instruction) => Some(instruction),
+            Node::Label(_) => None,
+        })
+    }
 }
 
 /// A scalar register.

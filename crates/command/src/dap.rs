@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use debugger::dap::Connection;
+use debugger::dap::Editor;
 use debugger::remote::{Host, VARIABLE};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use super::Call;
 use super::report::Failure;
 
 /// The editor, for threads that have something to say to it.
-type Editor = Arc<Mutex<Connection<(), Stdout>>>;
+type Shared = Arc<Mutex<Editor<Stdout>>>;
 
 /// The adapter of the process that is debugged, if one has connected.
 type Adapter = Arc<Mutex<Option<UnixStream>>>;
@@ -43,8 +43,8 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn serve(call: &Call) -> Result<(), Failure> {
     let written = |error: io::Error| Failure::usage(format!("cannot write to the editor: {error}"));
     let requests = frames::messages(BufReader::new(io::stdin()));
-    let mut connection = Connection { requests, output: io::stdout(), last: 0 };
-    let Some(request) = connection.until_launch().map_err(written)? else { return Ok(()) };
+    let mut editor = Editor { output: io::stdout(), last: 0 };
+    let Some(request) = editor.until_launch(&requests).map_err(written)? else { return Ok(()) };
     let folder = tempfile::Builder::new().prefix("ptxvm-debug-").tempdir();
     let folder =
         folder.map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
@@ -55,18 +55,17 @@ pub fn serve(call: &Call) -> Result<(), Failure> {
     let mut program = match started {
         Ok(program) => program,
         Err(error) => {
-            connection.answer(&request, Err(error)).map_err(written)?;
+            editor.answer(&request, Err(error)).map_err(written)?;
             return Ok(());
         }
     };
-    connection.answer(&request, Ok(Value::Null)).map_err(written)?;
+    editor.answer(&request, Ok(Value::Null)).map_err(written)?;
     let hello = json!({
         "front": "dap",
         "stop": request["arguments"]["stopOnEntry"],
         "original": request["arguments"]["original"],
     });
-    let Connection { requests, output, last } = connection;
-    let editor: Editor = Arc::new(Mutex::new(Connection { requests: (), output, last }));
+    let editor = Arc::new(Mutex::new(editor));
     let outputs =
         [pump(program.stdout.take(), "stdout", &editor), pump(program.stderr.take(), "stderr", &editor)];
     let adapter = Adapter::default();
@@ -152,7 +151,7 @@ fn start(call: &Call, words: &[String], arguments: &Value, host: &Host) -> Resul
 fn pump(
     output: Option<impl io::Read + Send + 'static>,
     category: &'static str,
-    editor: &Editor,
+    editor: &Shared,
 ) -> Option<JoinHandle<()>> {
     let (output, editor) = (output?, Arc::clone(editor));
     Some(std::thread::spawn(move || {
@@ -169,7 +168,7 @@ fn pump(
 }
 
 /// Hands on what adapters of processes that connect say, one after the other.
-fn hand_answers_on(host: &Host, hello: &Value, adapter: &Adapter, editor: &Editor) {
+fn hand_answers_on(host: &Host, hello: &Value, adapter: &Adapter, editor: &Shared) {
     while let Ok(socket) = host.accept(hello) {
         let Ok(input) = socket.try_clone() else { return };
         *lock(adapter) = Some(socket);
@@ -184,7 +183,7 @@ fn hand_answers_on(host: &Host, hello: &Value, adapter: &Adapter, editor: &Edito
 }
 
 /// Hands requests on to the adapter, until the editor goes away, or says so while there is none.
-fn hand_requests_on(requests: &Receiver<debugger::dap::Incoming>, adapter: &Adapter, editor: &Editor) {
+fn hand_requests_on(requests: &Receiver<debugger::dap::Incoming>, adapter: &Adapter, editor: &Shared) {
     while let Ok(request) = requests.recv() {
         // What is malformed has no answer.
         let Ok(request) = request else { continue };

@@ -334,4 +334,15 @@ mod tests {
         assert!(run_with("--out 0=x.npy").unwrap_err().message.contains("only for the command"));
         assert!(run_with("--block 0").unwrap_err().message.contains("must be 1 to 1024"));
     }
+
+    #[test]
+    fn a_barrier_gives_results_to_threads_that_waited() {
+        let text = ".version 7.0\n.target sm_70\n.visible .entry count()\n{\n.reg .pred %p;\n.reg .u32 %n;\n\
+            setp.eq.u32 %p, 0, 0;\nbar.red.popc.u32 %n, 0, %p;\nret;\n}\n";
+        let words = ["--block", "64"].map(str::to_owned);
+        let recording = record(SourceFile::new("kernel.ptx", text), &words, 0).unwrap();
+        // Each of two warps takes two turns to the barrier; the second one completes it.
+        assert_eq!(recording.at(3, Some("%n"), None)["values"][0], "0");
+        assert_eq!(recording.at(4, Some("%n"), None)["values"][0], "64");
+    }
 }

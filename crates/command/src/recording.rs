@@ -113,7 +113,8 @@ impl Recording {
         self.module.sources().nth(index).map_or(0, |source| source.position(span.start).line)
     }
 
-    /// Notes what has changed since the last stop. Only lanes of the last turn have new places and values.
+    /// Notes what has changed since the last stop. New places and values have only the lanes of the last turn, and threads
+    /// that it has woken: they may have got a result for which they had waited.
     fn note(&mut self, stop: &Stop<'_, '_>) {
         let time = self.turns.len() as u32;
         for thread in 0..self.threads {
@@ -121,6 +122,7 @@ impl Recording {
             if std::mem::replace(&mut self.last.states[thread], now) != now {
                 self.states.push(Change { time, thread: thread as u32, now });
                 self.changes += 1;
+                self.note_thread(stop, time, thread);
             }
         }
         let Some(Recorded { warp, lanes, .. }) = self.turns.last().cloned() else {

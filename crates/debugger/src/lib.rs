@@ -17,6 +17,6 @@ mod show;
 pub mod terminal;
 mod value;
 
-pub use program::{Place, Program};
+pub use program::Program;
 pub use session::{Breakpoint, Command, Front, Session, Step, Unit, Watch, Why, run};
 pub use value::{Lane, Value};

@@ -5,25 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ptxvm::debug::{
-    Access, Body, FuncId, Function, Instruction, Kind, Node, Operand, RegId, Space, Span, Symbol, Type,
-    VarId, Variable,
+    Access, Body, FuncId, Function, Kind, Node, Operand, RegId, Space, Span, Symbol, Type, VarId, Variable,
 };
-use ptxvm::{Module, OriginalPlace, OriginalPlaces};
+use ptxvm::{Module, PlaceInSource, Places};
 
 use crate::expression::Expression;
-
-/// A place in a source of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Index of the source in [`Module::sources`].
-    pub source: usize,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: u32,
-    /// What the compiler made it from, if it says so.
-    pub original: Option<OriginalPlace>,
-}
 
 /// The registers of a function by name, and the types of their values.
 pub struct Registers {
@@ -34,7 +20,7 @@ pub struct Registers {
 /// A program and its sources.
 pub struct Program {
     module: Module,
-    original: Vec<OriginalPlaces>,
+    places: Places,
     /// By the function's name.
     registers: RefCell<HashMap<String, Arc<Registers>>>,
 }
@@ -45,16 +31,8 @@ impl std::fmt::Debug for Program {
     }
 }
 
-/// The instructions of a body, in order.
-fn instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
-    body.code.iter().filter_map(|node| match node {
-        Node::Instruction(instruction) => Some(instruction),
-        Node::Label(_) => None,
-    })
-}
-
 /// Whether two names may be those of one file: one has all last parts of the other.
-fn is_file(name: &str, asked: &str) -> bool {
+pub(crate) fn is_file(name: &str, asked: &str) -> bool {
     let ends = |long: &str, short: &str| {
         let rest = long.strip_suffix(short);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']))
@@ -65,8 +43,7 @@ fn is_file(name: &str, asked: &str) -> bool {
 impl Program {
     /// A module, and where its instructions come from.
     pub fn new(module: Module) -> Program {
-        let original = module.sources().map(|source| OriginalPlaces::of(source)).collect();
-        Program { module, original, registers: RefCell::default() }
+        Program { places: module.places(), module, registers: RefCell::default() }
     }
 
     /// The module.
@@ -81,79 +58,34 @@ impl Program {
     }
 
     /// The place of a span.
-    pub fn place(&self, span: Span) -> Place {
-        let (source, span) = self.module.locate(span);
-        let file = self.module.sources().nth(source);
-        let (line, column) = file.map_or((0, 0), |file| {
-            let position = file.position(span.start);
-            (position.line, position.column)
-        });
-        let original = self.original.get(source).and_then(|places| places.at(span.start));
-        Place { source, line, column, original }
-    }
-
-    /// The name of a source.
-    pub fn source_name(&self, source: usize) -> &str {
-        self.module.sources().nth(source).map_or("", |source| source.name())
-    }
-
-    /// A line of a source, without its end.
-    pub fn line(&self, source: usize, line: u32) -> Option<&str> {
-        let file = self.module.sources().nth(source)?;
-        (1..=file.line_count()).contains(&line).then(|| file.slice(file.line_span(line)).trim_end())
-    }
-
-    /// The text of a span, on one line.
-    pub fn text(&self, span: Span) -> String {
-        let (source, span) = self.module.locate(span);
-        let text = self.module.sources().nth(source).map_or("", |source| source.slice(span));
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    /// `saxpy.ptx:19`, `saxpy.ptx:19 (saxpy.cu:12)`
-    pub fn name(&self, place: &Place) -> String {
-        let file = self.source_name(place.source);
-        let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
-        match &place.original {
-            Some(original) => format!("{file}:{} ({})", place.line, original.short()),
-            None => format!("{file}:{}", place.line),
-        }
+    pub fn place(&self, span: Span) -> PlaceInSource {
+        self.places.at(span)
     }
 
     /// The instructions that a breakpoint at a line of a source stops before: that line's, or the first one of a
     /// later line in the same function. For a line of an original source, wherever the code comes to it.
     pub fn at_line(&self, file: Option<&str>, line: u32) -> Vec<Span> {
+        let line_of = |span| self.place(span).position().line;
+        let begins_before = |(function, _): &(&Function, &Body)| {
+            let start = self.place(function.span);
+            file.is_none_or(|file| is_file(start.source.name(), file)) && start.position().line <= line
+        };
+        let spans = self.functions().filter(begins_before).flat_map(|(_, body)| body.instructions());
+        let behind = spans.map(|instruction| instruction.span).filter(|&span| line_of(span) >= line);
+        if let Some(first) = behind.min_by_key(|&span| line_of(span)) {
+            return vec![first];
+        }
+        let Some(file) = file else { return Vec::new() };
+        let is_there = |span| {
+            let original = self.place(span).original;
+            original.is_some_and(|place| {
+                place.chain().any(|place| place.line == u64::from(line) && is_file(&place.file, file))
+            })
+        };
         let mut at = Vec::new();
         for (_, body) in self.functions() {
-            let mut best: Option<(u32, Span)> = None;
-            for instruction in instructions(body) {
-                let place = self.place(instruction.span);
-                let fits = file.is_none_or(|file| is_file(self.source_name(place.source), file));
-                let first = body.code.first().map(|node| match node {
-                    Node::Instruction(i) => self.place(i.span).line,
-                    Node::Label(label) => self.place(body.labels[label.index()].span).line,
-                });
-                let within = first.is_some_and(|first| first <= line) || place.line == line;
-                if fits && within && place.line >= line && best.is_none_or(|(best, _)| place.line < best) {
-                    best = Some((place.line, instruction.span));
-                }
-            }
-            at.extend(best.map(|(_, span)| span));
-        }
-        // Of several functions, the one that has the line; a function above it ends before.
-        if let Some(nearest) = at.iter().map(|span| self.place(*span).line).min() {
-            at.retain(|span| self.place(*span).line == nearest);
-        }
-        let Some(file) = file.filter(|_| at.is_empty()) else { return at };
-        for (_, body) in self.functions() {
-            let is_there = |span| {
-                let original = self.place(span).original;
-                original.is_some_and(|place| {
-                    place.chain().any(|place| place.line == u64::from(line) && is_file(&place.file, file))
-                })
-            };
             let mut before = false;
-            for instruction in instructions(body) {
+            for instruction in body.instructions() {
                 let here = is_there(instruction.span);
                 at.extend((here && !before).then_some(instruction.span));
                 before = here;
@@ -182,17 +114,13 @@ impl Program {
         let mut at = Vec::new();
         for (function, body) in self.functions() {
             if function.name == place || ptxvm::short_name(&function.name) == place {
-                at.extend(instructions(body).next().map(|instruction| instruction.span));
+                at.extend(body.instructions().next().map(|instruction| instruction.span));
             }
             for (index, node) in body.code.iter().enumerate() {
                 if let Node::Label(label) = node
                     && body.labels[label.index()].name == place
                 {
-                    let behind = body.code[index..].iter().find_map(|node| match node {
-                        Node::Instruction(instruction) => Some(instruction.span),
-                        Node::Label(_) => None,
-                    });
-                    at.extend(behind);
+                    at.extend(body.instructions_from(index).next().map(|instruction| instruction.span));
                 }
             }
         }
@@ -204,10 +132,7 @@ impl Program {
 
     /// The function that contains a span.
     pub fn function_at(&self, span: Span) -> Option<(&Function, &Body)> {
-        self.functions().find(|(_, body)| {
-            let mut spans = instructions(body).map(|instruction| instruction.span);
-            spans.any(|other| other == span)
-        })
+        self.functions().find(|(_, body)| body.instructions().any(|instruction| instruction.span == span))
     }
 
     /// Checks that a function sees all names of an expression.
@@ -266,7 +191,7 @@ impl Registers {
         let mut types: Vec<_> = body.registers.iter().map(|register| register.ty).collect();
         // Compilers declare bits. What instructions write there, or else read, says more.
         for wants_writes in [true, false] {
-            for instruction in instructions(body) {
+            for instruction in body.instructions() {
                 for (operand, spec) in
                     instruction.operands.iter().zip(instruction.form.operands_with(&instruction.picks))
                 {

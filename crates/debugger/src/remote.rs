@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ptxvm::{Error, Launch, LaunchReport};
 use serde_json::{Value, json};
 
-use crate::dap::{Adapter, Connection};
+use crate::dap::{Adapter, Editor};
 use crate::program::Program;
 use crate::session::{self, Front, Session};
 use crate::terminal::{Console, Terminal};
@@ -48,9 +48,9 @@ impl Remote {
         let hello = hello.ok_or_else(|| io::Error::other("the debugger says nothing"))?;
         let front: Box<dyn Front + Send> = match hello["front"].as_str() {
             Some("dap") => {
-                let connection =
-                    Connection { requests: frames::messages(input), output, last: FIRST_MESSAGE };
-                Box::new(Adapter::new(connection, hello["stop"].as_bool().unwrap_or(false))?)
+                let editor = Editor { output, last: FIRST_MESSAGE };
+                let stops = hello["stop"].as_bool().unwrap_or(false);
+                Box::new(Adapter::new(frames::messages(input), editor, stops)?)
             }
             _ => Box::new(Terminal::new(Line { input, output })),
         };

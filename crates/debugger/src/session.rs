@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ptxvm::debug::{Debugger, Next, Span, Status, Stop};
-use ptxvm::{Color, Error, Fault, Launch, LaunchReport};
+use ptxvm::{Color, Error, Fault, Launch, LaunchReport, PlaceInSource};
 
 use crate::expression::Expression;
-use crate::program::{Place, Program};
+use crate::program::Program;
 use crate::value::{Lane, Scope, Value, WARP};
 
 /// Turns after which a [`Front`] is asked again while the launch runs.
@@ -76,8 +76,13 @@ pub enum Why {
     Pause,
     /// There is nothing before.
     Beginning,
-    /// What is wrong, in one line and as it would be reported.
-    Fault(String, String),
+    /// A thread has faulted, or none can run.
+    Fault {
+        /// What is wrong, in a few words.
+        kind: String,
+        /// The same as it would be reported.
+        message: String,
+    },
     /// All threads have ended.
     End,
 }
@@ -133,7 +138,7 @@ struct Target {
     /// The lane in focus when the user asked, how many calls of it were active, and where it was.
     lane: Lane,
     depth: usize,
-    place: Option<Place>,
+    place: Option<PlaceInSource>,
 }
 
 #[derive(Clone, Debug)]
@@ -314,7 +319,7 @@ impl Session {
     }
 
     /// Where a lane is, in the innermost call; `None` if it is not running, or behind the last instruction.
-    pub fn place(&self, stop: &Stop<'_, '_>, lane: Lane) -> Option<Place> {
+    pub fn place(&self, stop: &Stop<'_, '_>, lane: Lane) -> Option<PlaceInSource> {
         let instruction = stop.call(lane.block, lane.thread, 0)?.instruction()?;
         Some(self.program.place(instruction.span))
     }
@@ -398,9 +403,9 @@ impl Session {
 
     /// Whether the lane is at another line of the original source, or of the PTX where that is unknown.
     fn is_new_line(&self, stop: &Stop<'_, '_>, target: &Target) -> bool {
-        let line = |place: &Place| match &place.original {
+        let line = |place: &PlaceInSource| match &place.original {
             Some(original) => (Some(original.file.clone()), original.line),
-            None => (None, place.line.into()),
+            None => (None, place.position().line.into()),
         };
         let now = self.place(stop, target.lane);
         now.as_ref().map(line) != target.place.as_ref().map(line)
@@ -558,11 +563,10 @@ impl Debugger for Leader<'_> {
             return next;
         }
         let launch = stop.launch();
-        let [nx, ny, _] = launch.config().block.map(|n| n as usize);
-        let [x, y, z] = fault.thread.map(|n| n as usize);
-        self.session.focus = Lane { block: launch.block_index(fault.block), thread: x + nx * (y + ny * z) };
+        self.session.focus =
+            Lane { block: launch.block_index(fault.block), thread: launch.thread_index(fault.thread) };
         let error = self.session.program.module().located(Box::new(fault.clone()));
-        let why = Why::Fault(fault.kind.to_string(), error.render(Color::Never));
+        let why = Why::Fault { kind: fault.kind.to_string(), message: error.render(Color::Never) };
         self.stop(stop, &why)
     }
 

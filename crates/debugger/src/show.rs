@@ -1,27 +1,24 @@
 //! What a stopped launch looks like, as text.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
+use ptxvm::PlaceInSource;
 use ptxvm::debug::{RegId, Status, Stop};
 
 use crate::expression::Expression;
-use crate::program::Place;
 use crate::session::{Session, Why};
 use crate::value::{Lane, Value, WARP};
 
-/// `(1,0,0)`
-fn tuple([x, y, z]: [u32; 3]) -> String {
-    format!("({x},{y},{z})")
-}
-
-/// `block (0,0,0), thread (5,0,0)`, with warp and lane where a block has more than one warp.
+/// `thread (5,0,0) of block (0,0,0)`, with warp and lane where a block has more than one warp.
 pub fn lane(stop: &Stop<'_, '_>, lane: Lane) -> String {
     let launch = stop.launch();
     let place = match stop.threads() > WARP {
         true => format!(", warp {} lane {}", lane.warp(), lane.index()),
         false => String::new(),
     };
-    format!("block {}, thread {}{place}", tuple(launch.ctaid(lane.block)), tuple(launch.thread(lane.thread)))
+    let block = launch.ctaid(lane.block);
+    ptxvm::observed::who(block, lane.thread as u32, launch.config().block) + &place
 }
 
 /// The lanes of a mask: `0-7, 12`.
@@ -63,18 +60,20 @@ pub fn status(status: Option<Status>) -> Option<String> {
 }
 
 /// Lines of a source around one, marked: `=>` the line, `*` a breakpoint.
-pub fn listing(session: &Session, place: &Place, around: u32) -> String {
+pub fn listing(session: &Session, place: &PlaceInSource, around: u32) -> String {
     let mut text = String::new();
     let broken = |line| {
         let mut spans = session.breakpoints.iter().flat_map(|breakpoint| &breakpoint.at);
         spans.any(|span| {
             let other = session.program.place(*span);
-            other.source == place.source && other.line == line
+            Arc::ptr_eq(&other.source, &place.source) && other.position().line == line
         })
     };
-    for line in place.line.saturating_sub(around).max(1)..=place.line.saturating_add(around) {
-        let Some(source) = session.program.line(place.source, line) else { continue };
-        let arrow = if line == place.line { "=>" } else { "  " };
+    let here = place.position().line;
+    let last = here.saturating_add(around).min(place.source.line_count());
+    for line in here.saturating_sub(around).max(1)..=last {
+        let source = place.source.slice(place.source.line_span(line)).trim_end();
+        let arrow = if line == here { "=>" } else { "  " };
         let mark = if broken(line) { '*' } else { ' ' };
         let _ = writeln!(text, "{arrow}{mark}{line:>5} | {source}");
     }
@@ -100,7 +99,7 @@ pub fn stopped(session: &Session, stop: &mut Stop<'_, '_>, why: &Why) -> String 
         }
         Why::Pause => writeln!(text, "paused"),
         Why::Beginning => writeln!(text, "the beginning of the launch"),
-        Why::Fault(_, message) => writeln!(text, "{}", message.trim_end()),
+        Why::Fault { message, .. } => writeln!(text, "{}", message.trim_end()),
         Why::End => writeln!(
             text,
             "the kernel has ended after {} turns: `back` goes back, `continue` ends",
@@ -119,7 +118,7 @@ pub fn here(session: &Session, stop: &mut Stop<'_, '_>) -> String {
     let mut text = lane(stop, focus);
     let place = session.place(stop, focus);
     if let Some(place) = &place {
-        let _ = write!(text, ", {}", session.program.name(place));
+        let _ = write!(text, ", {}", place.short());
     }
     let state = status(stop.status(focus.block, focus.thread));
     let turn = stop.turn().filter(|(block, turn)| *block == focus.block && turn.warp == focus.warp());
@@ -144,7 +143,7 @@ pub fn here(session: &Session, stop: &mut Stop<'_, '_>) -> String {
 /// What each lane of a block is doing, and where.
 pub fn lanes(session: &Session, stop: &mut Stop<'_, '_>, block: u64) -> String {
     let next = stop.turn().filter(|(of, _)| *of == block).map(|(_, turn)| turn);
-    let mut text = format!("block {}, time {}\n", tuple(stop.launch().ctaid(block)), stop.time());
+    let mut text = format!("block {:?}, time {}\n", stop.launch().ctaid(block), stop.time());
     for warp in 0..stop.threads().div_ceil(WARP) {
         let threads =
             (warp * WARP..stop.threads().min((warp + 1) * WARP)).map(|thread| Lane { block, thread });
@@ -161,7 +160,7 @@ pub fn lanes(session: &Session, stop: &mut Stop<'_, '_>, block: u64) -> String {
                 Some(_) => 'w',
             });
             let place = session.place(stop, lane);
-            let place = place.map_or(String::new(), |place| session.program.name(&place));
+            let place = place.map_or(String::new(), |place| place.short());
             let what = match (status(state), is_next) {
                 (Some(state), _) => format!("{place} {state}"),
                 (None, true) => format!("{place} next"),
@@ -215,7 +214,7 @@ pub fn calls(session: &Session, stop: &Stop<'_, '_>, lane: Lane) -> String {
     for depth in 0..stop.depth(lane.block, lane.thread) {
         let Some(call) = stop.call(lane.block, lane.thread, depth) else { continue };
         let place = call.instruction().map(|instruction| session.program.place(instruction.span));
-        let place = place.map_or("the end".to_owned(), |place| session.program.name(&place));
+        let place = place.map_or("the end".to_owned(), |place| place.short());
         let _ = writeln!(text, "#{depth} {} at {place}", ptxvm::short_name(&call.function().name));
     }
     text
@@ -226,17 +225,17 @@ pub fn divergence(session: &Session, stop: &mut Stop<'_, '_>, block: u64, warp: 
     let mut text = String::new();
     for divergence in stop.divergences(block, warp).to_vec() {
         let place = session.program.place(divergence.span);
-        let instruction = session.program.text(divergence.span);
+        let instruction = place.text();
         let _ = writeln!(
             text,
             "{} `{instruction}`, turn {}: lanes went different ways and have not met again",
-            session.program.name(&place),
+            place.short(),
             divergence.time
         );
         for way in &divergence.ways {
             let lowest = Lane { block, thread: warp * WARP + way.trailing_zeros() as usize };
             let now = match session.place(stop, lowest) {
-                Some(place) => format!("now at {}", session.program.name(&place)),
+                Some(place) => format!("now at {}", place.short()),
                 None => "they have ended".to_owned(),
             };
             let state = status(stop.status(block, lowest.thread)).filter(|_| now.starts_with("now"));

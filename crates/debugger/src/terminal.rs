@@ -316,7 +316,7 @@ fn describe_breakpoint(session: &Session, id: u32) -> String {
     let Some(breakpoint) = session.breakpoints.iter().find(|breakpoint| breakpoint.id == id) else {
         return String::new();
     };
-    let at = breakpoint.at.iter().map(|span| session.program.name(&session.program.place(*span)));
+    let at = breakpoint.at.iter().map(|span| session.program.place(*span).short());
     let at = at.collect::<Vec<_>>().join(", ");
     let condition = breakpoint.condition.as_ref();
     let condition = condition.map_or(String::new(), |(text, _)| format!(" if {text}"));
@@ -383,20 +383,19 @@ fn find_lane(stop: &Stop<'_, '_>, focus: Lane, text: &str) -> Option<Lane> {
         }
         Some(all)
     };
-    let linear = |[x, y, z]: [u32; 3], [nx, ny, nz]: [u32; 3]| {
-        let fits = x < nx && y < ny && z < nz;
-        fits.then(|| u64::from(x) + u64::from(nx) * (u64::from(y) + u64::from(ny) * u64::from(z)))
-    };
+    let within = |at: [u32; 3], extents: [u32; 3]| at.iter().zip(extents).all(|(&at, extent)| at < extent);
     let config = launch.config();
     let (thread, block) = match text.split_once(" in ") {
-        Some((thread, block)) => (thread, linear(triple(block)?, config.grid)?),
+        Some((thread, block)) => {
+            (thread, launch.block_index(triple(block).filter(|&block| within(block, config.grid))?))
+        }
         None => (text, focus.block),
     };
     let thread = match thread.trim().parse::<usize>() {
         // A lane of the warp.
         Ok(lane) if lane < WARP => focus.thread / WARP * WARP + lane,
         Ok(_) => return None,
-        Err(_) => linear(triple(thread)?, config.block)? as usize,
+        Err(_) => launch.thread_index(triple(thread).filter(|&thread| within(thread, config.block))?),
     };
     (thread < stop.threads()).then_some(Lane { block, thread })
 }

@@ -23,9 +23,7 @@ fn debugger() -> Option<&'static Debugger> {
     static DEBUGGER: OnceLock<Option<Debugger>> = OnceLock::new();
     let made = DEBUGGER.get_or_init(|| {
         let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-        // What is wrong with the filter, the tools say.
-        let filter = LaunchFilter::from_environment().unwrap_or_default();
-        Some(Debugger { path, filter, remote: Mutex::default() })
+        Some(Debugger { path, filter: crate::tool::launch_filter(), remote: Mutex::default() })
     });
     made.as_ref()
 }

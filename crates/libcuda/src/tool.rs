@@ -30,6 +30,14 @@ pub struct Check {
     pub is_reported: bool,
 }
 
+/// Which launches the environment wants to be watched.
+pub fn launch_filter() -> LaunchFilter {
+    LaunchFilter::from_environment().unwrap_or_else(|message| {
+        log!(error, "{message}");
+        LaunchFilter::default()
+    })
+}
+
 /// A checker for a launch, if the environment enables one.
 pub fn check(kernel: &str) -> Option<Check> {
     static FILTER: OnceLock<LaunchFilter> = OnceLock::new();
@@ -37,12 +45,7 @@ pub fn check(kernel: &str) -> Option<Check> {
     if tools.is_empty() {
         return None;
     }
-    let filter = FILTER.get_or_init(|| {
-        LaunchFilter::from_environment().unwrap_or_else(|message| {
-            log!(error, "{message}");
-            LaunchFilter::default()
-        })
-    });
+    let filter = FILTER.get_or_init(launch_filter);
     let is_reported = filter.admits(kernel);
     // initcheck also follows unchecked kernels, because checked ones may read what they write.
     let tools = match is_reported {

@@ -59,6 +59,12 @@ impl Launch {
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
     }
 
+    /// The linear index of a thread in its block, by its `%tid`.
+    pub fn thread_index(&self, [x, y, z]: [u32; 3]) -> usize {
+        let [nx, ny, _] = self.config.block.map(|n| n as usize);
+        x as usize + nx * (y as usize + ny * z as usize)
+    }
+
     /// `%ctaid` of a block, by its linear index in the grid.
     #[inline]
     pub fn ctaid(&self, index: u64) -> [u32; 3] {

@@ -35,6 +35,21 @@ impl PlaceInSource {
         text.unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// `saxpy.ptx:14`, `saxpy.ptx:14 (saxpy.cu:9)`, `sum.ptx:61 (standard.py:260 @ sum.py:11)` for a line of an inlined
+    /// function
+    pub fn short(&self) -> String {
+        let name = self.source.name();
+        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        let line = format!("{name}:{}", self.position().line);
+        match &self.original {
+            Some(original) => {
+                let chain: Vec<_> = original.chain().map(OriginalPlace::short).collect();
+                format!("{line} ({})", chain.join(" @ "))
+            }
+            None => line,
+        }
+    }
+
     /// The original line, or that of the PTX.
     fn line(&self) -> Line {
         match &self.original {

@@ -4,7 +4,7 @@
 //! The lanes of a warp run together ([`lockstep`](crate::lockstep)). The order of turns is the same every time: going
 //! back puts memory back to a checkpoint and executes the turns from there again ([`journal`](crate::journal)).
 
-use check::module::{Body, Function, Instruction, LabelId, Node, RegId, Symbol};
+use check::module::{Body, Function, Instruction, RegId, Symbol};
 use isa::{Space, SpecialRegister};
 use machine::{Fault, Launch, LaunchError, LaunchReport, Place};
 
@@ -102,19 +102,7 @@ impl<'l> Call<'_, 'l> {
     /// The instruction that the thread is at: in the topmost call the next one, in others the call. `None` behind the
     /// last one.
     pub fn instruction(&self) -> Option<&'l Instruction> {
-        self.body.code.get(self.frame.pc..)?.iter().find_map(|node| match node {
-            Node::Instruction(instruction) => Some(instruction),
-            Node::Label(_) => None,
-        })
-    }
-
-    /// The last label at or before the instruction.
-    pub fn label(&self) -> Option<LabelId> {
-        let mut nodes = self.body.code[..self.frame.pc.min(self.body.code.len())].iter().rev();
-        nodes.find_map(|node| match node {
-            Node::Label(label) => Some(*label),
-            Node::Instruction(_) => None,
-        })
+        self.body.instructions_from(self.frame.pc).next()
     }
 
     /// The bits of a register.
@@ -268,13 +256,14 @@ impl From<LaunchError> for Halt {
     }
 }
 
-struct Turns<'a> {
+/// Steps in which a debugger is asked before each turn.
+struct Lockstep<'a> {
     launch: &'a Launch,
     grid: &'a Grid,
     debugger: &'a mut dyn Debugger,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> Lockstep<'a> {
     /// What the debugger wants; the launch cannot go on without a turn.
     fn halt(&self, next: Next, flight: &mut [Block<'a>], error: Option<LaunchError>) -> Result<(), Halt> {
         match (next, error) {
@@ -289,7 +278,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-impl<'l> Gate<'l> for Turns<'l> {
+impl<'l> Gate<'l> for Lockstep<'l> {
     fn turn(&mut self, flight: &mut [Block<'l>], index: usize, turn: Turn) -> Result<(), Halt> {
         let (launch, grid) = (self.launch, self.grid);
         let next = self.debugger.turn(&mut Stop { launch, grid, flight, next: Some((index, turn)) });
@@ -297,7 +286,7 @@ impl<'l> Gate<'l> for Turns<'l> {
     }
 }
 
-impl<'l> Stepper<'l> for Turns<'l> {
+impl<'l> Stepper<'l> for Lockstep<'l> {
     type Halt = Halt;
 
     fn step(&mut self, flight: &mut [Block<'l>], index: usize) -> Result<Progress, Halt> {
@@ -325,8 +314,8 @@ pub fn debug(launch: &Launch, debugger: &mut dyn Debugger) -> Result<LaunchRepor
     let result = observed(launch, || {
         let mut from = Checkpoint::default();
         loop {
-            let mut turns = Turns { launch, grid: &grid, debugger };
-            let time = match run_blocks(launch, &codes, &grid, from, &mut turns) {
+            let mut steps = Lockstep { launch, grid: &grid, debugger };
+            let time = match run_blocks(launch, &codes, &grid, from, &mut steps) {
                 Err(Halt::Error(error)) => return Err(error),
                 Err(Halt::Back(time)) => time,
                 Ok(report) => {

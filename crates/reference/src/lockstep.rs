@@ -103,7 +103,7 @@ impl Block<'_> {
         Some(Turn { warp, lanes: path })
     }
 
-    /// Executes a turn. Returns whether threads woke that had waited for others.
+    /// Executes a turn, and what its warp can execute together then. Returns whether threads woke that had waited.
     fn take(&mut self, turn: Turn, time: u64) -> Step<bool> {
         let first = turn.warp * WARP_LANES;
         let leader = first + turn.lanes.trailing_zeros() as usize;
@@ -117,7 +117,7 @@ impl Block<'_> {
             self.turns[turn.warp].preferred += ATOMIC;
         }
         let woken = self.wake();
-        let together = self.warps()?;
+        let together = self.warp(turn.warp)?;
         self.note_divergence(turn, span, function, time);
         Ok(woken || together)
     }

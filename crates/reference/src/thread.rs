@@ -156,10 +156,7 @@ impl<'l> Cpu<'_, 'l> {
 
     /// The instruction that the thread executes next: the current one, or the first one after the labels here.
     pub fn next_instruction(&self) -> Option<&'l Instruction> {
-        self.code().body.code.get(self.frame().pc..)?.iter().find_map(|node| match node {
-            Node::Instruction(instruction) => Some(instruction),
-            Node::Label(_) => None,
-        })
+        self.code().body.instructions_from(self.frame().pc).next()
     }
 
     /// Runs until the thread waits, ends or yields, or has executed `budget` instructions. Returns whether it yielded.

@@ -60,7 +60,8 @@ impl<'l> Block<'l> {
         (thread < self.threads.len()).then_some(thread)
     }
 
-    fn warp(&mut self, warp: usize) -> Step<bool> {
+    /// The same for one warp.
+    pub fn warp(&mut self, warp: usize) -> Step<bool> {
         // The positions of waiting lanes, by function, index in its code and member mask. Lanes that execute together
         // must agree on the mask, but may come from different calls. The value holds the lanes and the greatest call
         // depth among them.

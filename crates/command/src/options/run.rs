@@ -193,18 +193,25 @@ impl RunOptions {
         Tolerance { relative: self.rtol, absolute: self.atol }
     }
 
-    /// Checks that a debugger can lead the launch.
-    ///
-    /// # Errors
-    /// When another observer is to watch it, another engine to run it, or the PTX comes from standard input.
-    pub fn check_for_debugger(&self) -> Result<(), Failure> {
-        let others = [
+    /// The options that are given and watch the launch.
+    fn observers(&self) -> Vec<&'static str> {
+        let observers = [
             ("--tool", !self.tool.is_empty()),
             ("--profile", self.profile.is_some()),
             ("--watch", !self.watch.is_empty()),
             ("--trace", self.trace.is_some()),
             ("--first-nan", self.first_nan),
             ("--counters", self.counters),
+        ];
+        observers.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect()
+    }
+
+    /// Checks that a debugger can lead the launch.
+    ///
+    /// # Errors
+    /// When another observer is to watch it, another engine to run it, or the PTX comes from standard input.
+    pub fn check_for_debugger(&self) -> Result<(), Failure> {
+        let others = [
             ("--repeat", self.repeat > 1),
             ("--schedule", self.schedule.is_some()),
             ("--engine", !matches!(self.engine, EngineName::Auto | EngineName::Reference)),
@@ -213,8 +220,9 @@ impl RunOptions {
             return Err(Failure::usage("the debugger reads its commands from standard input")
                 .help("give the PTX in a file"));
         }
-        match others.iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(Failure::usage(format!("the debugger has no {name}"))
+        let others = others.iter().filter(|(_, given)| *given).map(|(name, _)| *name);
+        match self.observers().into_iter().chain(others).next() {
+            Some(name) => Err(Failure::usage(format!("the debugger has no {name}"))
                 .help("run the kernel with it once: ptxvm run")),
             None => Ok(()),
         }
@@ -239,15 +247,7 @@ impl RunOptions {
             let help = "name what to show: --print I, --get NAME";
             return Err(Failure::usage("--hex shows nothing by itself").help(help));
         }
-        let observers = [
-            ("--tool", !self.tool.is_empty()),
-            ("--profile", self.profile.is_some()),
-            ("--watch", !self.watch.is_empty()),
-            ("--trace", self.trace.is_some()),
-            ("--first-nan", self.first_nan),
-            ("--counters", self.counters),
-        ];
-        let observers: Vec<_> = observers.iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        let observers = self.observers();
         if let [one, other, ..] = observers[..] {
             let message = format!("{one} and {other} both watch the launch");
             return Err(Failure::usage(message).help("leave one of the two out"));

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
+use ptxvm::PlaceInSource;
 use ptxvm::debug::Stop;
 use serde_json::{Value, json};
 
 use super::variables::{self, Handle};
-use super::{Connection, Incoming};
+use super::{Editor, Incoming};
 use crate::expression::Expression;
-use crate::program::Place;
+use crate::program::is_file;
 use crate::session::{Command, Front, Session, Step, Unit, Why};
 use crate::value::{Lane, WARP};
 use crate::{show, terminal};
@@ -19,7 +21,8 @@ use crate::{show, terminal};
 /// The user's side of a debugger, as an editor has it.
 #[derive(Debug)]
 pub struct Adapter<W> {
-    connection: Connection<Receiver<Incoming>, W>,
+    requests: Receiver<Incoming>,
+    editor: Editor<W>,
     /// The editor has said `configurationDone`: the launch may begin.
     is_configured: bool,
     /// What variables and frames of the editor are, until the launch goes on: their numbers count from 1.
@@ -45,12 +48,14 @@ impl<W: Write> Adapter<W> {
     /// # Errors
     /// When the output cannot be written.
     pub fn new(
-        mut connection: Connection<Receiver<Incoming>, W>,
+        requests: Receiver<Incoming>,
+        mut editor: Editor<W>,
         stops_at_entry: bool,
     ) -> io::Result<Adapter<W>> {
-        connection.event("initialized", json!({}))?;
+        editor.event("initialized", json!({}))?;
         Ok(Adapter {
-            connection,
+            requests,
+            editor,
             is_configured: false,
             handles: Vec::new(),
             of_source: HashMap::new(),
@@ -62,7 +67,7 @@ impl<W: Write> Adapter<W> {
     /// Answers requests until one lets the launch go on.
     fn serve_until_go(&mut self, session: &mut Session, stop: &mut Stop<'_, '_>) -> io::Result<Command> {
         loop {
-            let Ok(request) = self.connection.requests.recv() else { return Ok(Command::Quit) };
+            let Ok(request) = self.requests.recv() else { return Ok(Command::Quit) };
             if let Some(command) = self.serve(session, stop, request)? {
                 return Ok(command);
             }
@@ -79,16 +84,16 @@ impl<W: Write> Adapter<W> {
             Ok(request) => request,
             Err(error) => {
                 let body = json!({"category": "stderr", "output": format!("{error}\n")});
-                return self.connection.event("output", body).map(|()| None);
+                return self.editor.event("output", body).map(|()| None);
             }
         };
         match self.respond(session, stop, &request) {
-            Ok(Served::Answer(body)) => self.connection.answer(&request, Ok(body)).map(|()| None),
+            Ok(Served::Answer(body)) => self.editor.answer(&request, Ok(body)).map(|()| None),
             Ok(Served::Go(command)) => {
-                self.connection.answer(&request, Ok(json!({"allThreadsContinued": true})))?;
+                self.editor.answer(&request, Ok(json!({"allThreadsContinued": true})))?;
                 Ok(Some(command))
             }
-            Err(error) => self.connection.answer(&request, Err(error)).map(|()| None),
+            Err(error) => self.editor.answer(&request, Err(error)).map(|()| None),
         }
     }
 
@@ -172,69 +177,52 @@ impl<W: Write> Adapter<W> {
         self.handles.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 
-    /// All breakpoints of a source.
+    /// All breakpoints of a source: the editor says all that there are.
     fn set_breakpoints(&mut self, session: &mut Session, arguments: &Value) -> Value {
         let source = &arguments["source"];
-        let name = match source["sourceReference"].as_u64().filter(|&index| index > 0) {
-            Some(index) => session.program.source_name(index as usize - 1).to_owned(),
+        let index = source["sourceReference"].as_u64().and_then(|index| (index as usize).checked_sub(1));
+        let name = match index.and_then(|index| session.program.module().sources().nth(index)) {
+            Some(source) => source.name().to_owned(),
             None => source["path"].as_str().or(source["name"].as_str()).unwrap_or_default().to_owned(),
         };
-        let wanted = arguments["breakpoints"].as_array().cloned().unwrap_or_default();
-        let of_source = wanted.iter().map(|wanted| {
-            let line = wanted["line"].as_u64().unwrap_or(0);
-            let condition = wanted["condition"].as_str().filter(|condition| !condition.trim().is_empty());
-            let id = session.break_at(&format!("{name}:{line}"), condition);
-            (id, line)
-        });
-        let set: Vec<_> = of_source.collect();
-        let shown: Vec<_> =
-            set.iter().map(|(id, line)| self.breakpoint(session, id, Some((&name, *line)))).collect();
-        let ids = set.into_iter().filter_map(|(id, _)| id.ok()).collect();
-        for id in self.of_source.insert(name, ids).unwrap_or_default() {
-            session.delete(id);
-        }
-        json!({"breakpoints": shown})
+        let place = |wanted: &Value| format!("{name}:{}", wanted["line"].as_u64().unwrap_or(0));
+        self.replace(session, &name, &arguments["breakpoints"], &place)
     }
 
     fn set_function_breakpoints(&mut self, session: &mut Session, arguments: &Value) -> Value {
-        let wanted = arguments["breakpoints"].as_array().cloned().unwrap_or_default();
-        let set: Vec<_> = wanted
-            .iter()
-            .map(|wanted| {
-                let condition = wanted["condition"].as_str().filter(|condition| !condition.trim().is_empty());
-                session.break_at(wanted["name"].as_str().unwrap_or_default(), condition)
-            })
-            .collect();
-        let shown: Vec<_> = set.iter().map(|id| self.breakpoint(session, id, None)).collect();
-        let ids = set.into_iter().filter_map(Result::ok).collect();
-        for id in self.of_source.insert(String::new(), ids).unwrap_or_default() {
+        let name = |wanted: &Value| wanted["name"].as_str().unwrap_or_default().to_owned();
+        self.replace(session, "", &arguments["breakpoints"], &name)
+    }
+
+    /// Sets breakpoints in place of those of a source, or of all functions if that has no name.
+    fn replace(
+        &mut self,
+        session: &mut Session,
+        source: &str,
+        wanted: &Value,
+        place: &dyn Fn(&Value) -> String,
+    ) -> Value {
+        let (mut ids, mut shown) = (Vec::new(), Vec::new());
+        for wanted in wanted.as_array().into_iter().flatten() {
+            let condition = wanted["condition"].as_str().filter(|condition| !condition.trim().is_empty());
+            let place = place(wanted);
+            shown.push(match session.break_at(&place, condition) {
+                Ok(id) => {
+                    ids.push(id);
+                    let set = session.breakpoints.iter().find(|breakpoint| breakpoint.id == id);
+                    let at = set.and_then(|set| set.at.first()).map(|span| session.program.place(*span));
+                    // A line of the PTX may be another one; one of an original source stays what it is.
+                    let at = at.filter(|at| source.is_empty() || is_file(at.source.name(), source));
+                    let line = at.map_or(wanted["line"].clone(), |at| at.position().line.into());
+                    json!({"id": id, "verified": true, "line": line})
+                }
+                Err(error) => json!({"verified": false, "message": error}),
+            });
+        }
+        for id in self.of_source.insert(source.to_owned(), ids).unwrap_or_default() {
             session.delete(id);
         }
         json!({"breakpoints": shown})
-    }
-
-    /// A breakpoint as the editor sees it; `asked` is the source and the line that it asked for.
-    fn breakpoint(&self, session: &Session, id: &Result<u32, String>, asked: Option<(&str, u64)>) -> Value {
-        let id = match id {
-            Ok(id) => *id,
-            Err(error) => return json!({"verified": false, "message": error}),
-        };
-        let set = session.breakpoints.iter().find(|breakpoint| breakpoint.id == id);
-        let place = set.and_then(|breakpoint| breakpoint.at.first()).map(|span| session.program.place(*span));
-        let line = match (&place, asked) {
-            // A line of an original source stays what it is.
-            (Some(place), Some((name, line))) => {
-                let is_ptx = session.program.at_line(Some(name), line as u32).len() == 1
-                    && place
-                        .original
-                        .as_ref()
-                        .is_none_or(|original| !original.chain().any(|o| o.line == line));
-                if is_ptx { place.line.into() } else { line }
-            }
-            (Some(place), None) => place.line.into(),
-            (None, _) => 0,
-        };
-        json!({"id": id, "verified": true, "line": line})
     }
 
     fn data_breakpoint(&self, session: &Session, arguments: &Value) -> Value {
@@ -331,7 +319,7 @@ impl<W: Write> Adapter<W> {
     /// Says that the launch has stopped, and serves until it goes on.
     fn stop(&mut self, session: &mut Session, stop: &mut Stop<'_, '_>, why: &Why) -> io::Result<Command> {
         while !self.is_configured {
-            let Ok(request) = self.connection.requests.recv() else { return Ok(Command::Quit) };
+            let Ok(request) = self.requests.recv() else { return Ok(Command::Quit) };
             if let Some(command) = self.serve(session, stop, request)? {
                 return Ok(command);
             }
@@ -339,7 +327,7 @@ impl<W: Write> Adapter<W> {
         for breakpoint in &mut session.breakpoints {
             if let Some(error) = breakpoint.error.take() {
                 let output = format!("breakpoint {}: {error}\n", breakpoint.id);
-                self.connection.event("output", json!({"category": "console", "output": output}))?;
+                self.editor.event("output", json!({"category": "console", "output": output}))?;
             }
         }
         self.handles.clear();
@@ -355,7 +343,7 @@ impl<W: Write> Adapter<W> {
             Why::Watch(..) => "data breakpoint",
             Why::Step | Why::Beginning => "step",
             Why::Pause => "pause",
-            Why::Fault(..) => "exception",
+            Why::Fault { .. } => "exception",
             // The launch has ended: only the way back is left, and an editor that has not gone there goes on.
             Why::End if !session.was_backward() => return Ok(Command::Forward(Step::Continue)),
             Why::End => "step",
@@ -363,12 +351,12 @@ impl<W: Write> Adapter<W> {
         if let Why::Breakpoints(ids) = why {
             body["hitBreakpointIds"] = json!(ids);
         }
-        if let Why::Fault(kind, message) = why {
+        if let Why::Fault { kind, message } = why {
             self.fault = Some((kind.clone(), message.clone()));
             body["text"] = json!(kind);
-            self.connection.event("output", json!({"category": "stderr", "output": message}))?;
+            self.editor.event("output", json!({"category": "stderr", "output": message}))?;
         }
-        self.connection.event("stopped", body)?;
+        self.editor.event("stopped", body)?;
         self.serve_until_go(session, stop)
     }
 }
@@ -380,7 +368,7 @@ impl<W: Write> Front for Adapter<W> {
     }
 
     fn running(&mut self, session: &mut Session, stop: &mut Stop<'_, '_>) -> Option<Command> {
-        match self.connection.requests.try_recv() {
+        match self.requests.try_recv() {
             Ok(request) => self.serve(session, stop, request).unwrap_or(Some(Command::Quit)),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Command::Quit),
@@ -433,19 +421,23 @@ fn threads(session: &Session, stop: &mut Stop<'_, '_>) -> Value {
 }
 
 /// A place as the editor shows it: its source, line and column.
-fn shown_place(session: &Session, place: &Place) -> (Value, u64, u64) {
+fn shown_place(session: &Session, place: &PlaceInSource) -> (Value, u64, u64) {
     if let Some(original) = place.original.as_ref().filter(|_| session.by_original_lines) {
         let name = original.file.rsplit(['/', '\\']).next().unwrap_or_default();
         return (json!({"name": name, "path": original.file}), original.line, original.column.max(1));
     }
-    let path = session.program.source_name(place.source);
+    let (path, position) = (place.source.name(), place.position());
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let source = match std::path::absolute(path).ok().filter(|_| Path::new(path).is_file()) {
         Some(path) => json!({"name": name, "path": path}),
         // PTX that is in no file: the editor asks for its text.
-        None => json!({"name": name, "path": path, "sourceReference": place.source + 1}),
+        None => {
+            let mut sources = session.program.module().sources();
+            let index = sources.position(|source| Arc::ptr_eq(source, &place.source));
+            json!({"name": name, "path": path, "sourceReference": index.map_or(0, |index| index + 1)})
+        }
     };
-    (source, place.line.into(), place.column.into())
+    (source, position.line.into(), position.column.into())
 }
 
 fn set_data_breakpoints(session: &mut Session, stop: &Stop<'_, '_>, arguments: &Value) -> Value {

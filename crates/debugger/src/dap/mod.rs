@@ -19,18 +19,16 @@ pub use adapter::Adapter;
 /// A request of an editor, or what is wrong with a message.
 pub type Incoming = frames::Incoming<Value>;
 
-/// The other end of a connection.
+/// An editor, to whom messages go.
 #[derive(Debug)]
-pub struct Connection<R, W> {
-    /// What the editor asks for: a [`Receiver`], unless another thread has that.
-    pub requests: R,
-    /// Where answers and events go.
+pub struct Editor<W> {
+    /// Where they are written.
     pub output: W,
-    /// The number of the last message that was sent.
+    /// The number of the last one.
     pub last: u64,
 }
 
-impl<R, W: Write> Connection<R, W> {
+impl<W: Write> Editor<W> {
     /// Sends an event.
     ///
     /// # Errors
@@ -69,16 +67,13 @@ impl<R, W: Write> Connection<R, W> {
         message["seq"] = json!(self.last);
         frames::write(&mut self.output, &message.to_string())
     }
-}
-
-impl<W: Write> Connection<Receiver<Incoming>, W> {
     /// Answers requests until one asks for a program (`launch`, `attach`); returns that one, unanswered. `None` if the
     /// editor goes away before.
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn until_launch(&mut self) -> io::Result<Option<Value>> {
-        while let Ok(request) = self.requests.recv() {
+    pub fn until_launch(&mut self, requests: &Receiver<Incoming>) -> io::Result<Option<Value>> {
+        while let Ok(request) = requests.recv() {
             let request = match request {
                 Ok(request) => request,
                 Err(error) => {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use check::module::Node;
+use check::module::Body;
 use diag::Span;
 use isa::Space;
 use machine::{AccessKind, KernelAttributes, Profile};
@@ -63,13 +63,8 @@ impl<'a> Report<'a> {
     /// By span: the opcode.
     fn opcodes(&self) -> BTreeMap<Span, &'static str> {
         let functions = self.module.program().module.functions.iter();
-        let nodes = functions.filter_map(|function| function.body.as_ref()).flat_map(|body| &body.code);
-        nodes
-            .filter_map(|node| match node {
-                Node::Instruction(i) => Some((i.span, i.form.opcode.name())),
-                Node::Label(_) => None,
-            })
-            .collect()
+        let bodies = functions.filter_map(|function| function.body.as_ref());
+        bodies.flat_map(Body::instructions).map(|i| (i.span, i.form.opcode.name())).collect()
     }
 
     /// Opcodes with the executions by warps, the most frequent first, and the number of all.

@@ -11,13 +11,13 @@ use isa::Space;
 pub use sem::bits;
 use serde_json::{Value, json};
 
-use crate::{OriginalPlace, PlaceInSource, Places};
+use crate::{PlaceInSource, Places};
 
 /// An address in the space that it resolves to.
 pub type Address = (Space, u64);
 
 /// `thread (3,0,0) of block (1,0,0)`
-fn who(block: [u32; 3], thread: u32, block_extents: [u32; 3]) -> String {
+pub fn who(block: [u32; 3], thread: u32, block_extents: [u32; 3]) -> String {
     let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     format!("thread {} of block {}", text(coordinates(thread, block_extents)), text(block))
 }
@@ -27,23 +27,9 @@ pub fn coordinates(index: u32, [nx, ny, _]: [u32; 3]) -> [u32; 3] {
     [index % nx, index / nx % ny, index / (nx * ny)]
 }
 
-/// `saxpy.ptx:14`, `saxpy.ptx:14 (saxpy.cu:9)`, `sum.ptx:61 (standard.py:260 @ sum.py:11)` for a line of an inlined function
-fn line(place: &PlaceInSource) -> String {
-    let name = place.source.name();
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let line = format!("{name}:{}", place.position().line);
-    match &place.original {
-        Some(original) => {
-            let chain: Vec<_> = original.chain().map(OriginalPlace::short).collect();
-            format!("{line} ({})", chain.join(" @ "))
-        }
-        None => line,
-    }
-}
-
 /// `saxpy.ptx:14 (saxpy.cu:9)  ld.global.f32 %f2, [%rd6];`
 fn instruction(place: &PlaceInSource) -> String {
-    format!("{}  {}", line(place), place.text())
+    format!("{}  {}", place.short(), place.text())
 }
 
 /// `[global 0x1000000044]`
