@@ -82,12 +82,23 @@ pub fn listing(session: &Session, place: &PlaceInSource, around: u32) -> String 
 
 /// Why the launch has stopped, who is where, and the line of the source.
 pub fn stopped(session: &Session, stop: &mut Stop<'_, '_>, why: &Why) -> String {
-    let mut text = String::new();
-    let _ = match why {
-        Why::Begin | Why::Step => Ok(()),
+    let mut text = reason(session, stop, why);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    if *why != Why::End {
+        text += &here(session, stop);
+    }
+    text
+}
+
+/// Why the launch has stopped. A step and the beginning say nothing of themselves.
+pub fn reason(session: &Session, stop: &Stop<'_, '_>, why: &Why) -> String {
+    match why {
+        Why::Begin | Why::Step => String::new(),
         Why::Breakpoints(ids) => {
             let ids: Vec<_> = ids.iter().map(u32::to_string).collect();
-            writeln!(text, "breakpoint {}", ids.join(", "))
+            format!("breakpoint {}", ids.join(", "))
         }
         Why::Watch(id, before, now) => {
             let watch = session.watches.iter().find(|watch| watch.id == *id);
@@ -95,21 +106,15 @@ pub fn stopped(session: &Session, stop: &mut Stop<'_, '_>, why: &Why) -> String 
                 |value: &Option<Value>| value.map_or("no value".to_owned(), |value| value.to_string());
             let name = watch.map_or("", |watch| &watch.text);
             let whose = watch.map_or(String::new(), |watch| lane(stop, watch.lane));
-            writeln!(text, "watch {id}: {name} of {whose}: {} -> {}", value(before), value(now))
+            format!("watch {id}: {name} of {whose}: {} -> {}", value(before), value(now))
         }
-        Why::Pause => writeln!(text, "paused"),
-        Why::Beginning => writeln!(text, "the beginning of the launch"),
-        Why::Fault { message, .. } => writeln!(text, "{}", message.trim_end()),
-        Why::End => writeln!(
-            text,
-            "the kernel has ended after {} turns: `back` goes back, `continue` ends",
-            stop.time()
-        ),
-    };
-    if *why != Why::End {
-        text += &here(session, stop);
+        Why::Pause => "paused".to_owned(),
+        Why::Beginning => "the beginning of the launch".to_owned(),
+        Why::Fault { message, .. } => message.trim_end().to_owned(),
+        Why::End => {
+            format!("the kernel has ended after {} turns: `back` goes back, `continue` ends", stop.time())
+        }
     }
-    text
 }
 
 /// Where the lane in focus is, and who is with it.

@@ -335,8 +335,12 @@ impl<W: Write> Adapter<W> {
         let mut body = json!({
             "threadId": thread_id(stop, session.focus),
             "allThreadsStopped": true,
-            "description": show::stopped(session, stop, why).lines().next().unwrap_or_default(),
         });
+        // An editor shows it beside the warp, where there is room for a few words. It asks for the text of a fault.
+        let description = show::reason(session, stop, why);
+        if !description.is_empty() && !matches!(why, Why::Fault { .. }) {
+            body["description"] = json!(description);
+        }
         body["reason"] = json!(match why {
             Why::Begin => "entry",
             Why::Breakpoints(_) => "breakpoint",
