@@ -66,7 +66,8 @@ struct Wandering {
 
 impl Wandering {
     fn next(&mut self, stop: &Stop<'_, '_>, is_end: bool) -> Next {
-        self.mixed = (self.mixed ^ stop.time()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // It goes on from what the last turn left, so that a launch that has gone back does not go back at the same moment again.
+        self.mixed = (self.mixed ^ (stop.time() + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let wants = is_end || self.mixed >> 54 == 0;
         // Large kernels take their time.
         self.turns += 1;
