@@ -22,6 +22,7 @@ mod graph;
 mod handles;
 mod host_access;
 mod host_pages;
+mod host_work;
 mod image;
 mod in_use;
 mod initialized;

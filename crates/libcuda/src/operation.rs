@@ -8,6 +8,7 @@ use crate::copy::Copy;
 use crate::event::Moment;
 use crate::fill::Fill;
 use crate::graph::{Choice, GraphMemory};
+use crate::host_work::HostWork;
 use crate::launch::KernelLaunch;
 use crate::queue::Point;
 use crate::shared_event::SharedRecord;
@@ -31,6 +32,8 @@ pub enum Operation {
     Choice(Box<Choice>),
     /// Calls a function of the program.
     Host(HostFunction),
+    /// Has a library of ours compute on device memory.
+    Work(Arc<HostWork>),
     /// Calls a function of the program, even if earlier operations failed.
     Callback(Callback),
     /// Waits for a value in memory.
@@ -100,6 +103,7 @@ impl Operation {
             }
             Operation::Allocate(memory) => memory.allocate(),
             Operation::Choice(choice) => choice.perform(context),
+            Operation::Work(work) => work.perform(),
             Operation::Host(function) => {
                 let called = function.call();
                 crate::stream_order::told_host();

@@ -13,7 +13,7 @@ use crate::fault::FaultKind;
 use crate::kernel::BLOCK_LIMIT;
 use crate::launch::LaunchConfig;
 use crate::loaded::{Image, Loaded};
-use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, Keeper, OutOfMemory};
+use crate::memory::{AddressTaken, Arena, Heap, Held, HostMemoryError, Keeper, OutOfMemory};
 use crate::prepared::Launch;
 use crate::stopwatch::Stopwatch;
 use crate::texture::{self, Object, ObjectError, Objects};
@@ -110,6 +110,14 @@ impl Device {
     /// When the range is not within one live allocation.
     pub fn fill(&self, address: u64, pattern: &[u8], bytes: u64) -> Result<(), FaultKind> {
         self.arena.fill(address, pattern, bytes)
+    }
+
+    /// A range of global memory as memory of the host, which stays valid while the result lives.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    pub fn hold(&self, address: u64, bytes: u64) -> Result<Held, FaultKind> {
+        self.arena.resolve(address, bytes)
     }
 
     /// Makes later allocations avoid every address that a pointer of this process could have, so that an address

@@ -44,10 +44,10 @@ pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, ho
 pub use launch::{LaunchConfig, LaunchReport, MAX_SLEEP, RESIDENT_BLOCKS};
 pub use loaded::Loaded;
 pub use memory::{
-    ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, Keeper,
-    LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW,
-    STACK_BASE, WINDOW_BYTES, function_address, generic_offset, map_shared, rank_of_address, resolve,
-    shared_base, shared_object, shared_rank,
+    ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, Held, HostMemoryError,
+    Keeper, LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW,
+    SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, function_address, generic_offset, map_shared, rank_of_address,
+    resolve, shared_base, shared_object, shared_rank,
 };
 pub use native_code::{ENGINE_VARIABLE, EngineError, NativeCode, native_code};
 pub use observer::{

@@ -100,6 +100,7 @@ impl Stream {
             Operation::Copy(copy) => Body::Copy(*copy, None),
             Operation::Fill(fill) => Body::Fill(fill),
             Operation::Host(function) => Body::Host(function),
+            Operation::Work(work) => Body::Work(work),
             Operation::Free(address) => Body::Free(address),
             Operation::Nothing | Operation::Keep(_) => return Ok(()),
             Operation::Callback(_)

@@ -158,6 +158,7 @@ fn operation(body: &Body) -> Option<Operation> {
         Body::Copy(copy, _) => Operation::Copy(Box::new(copy)),
         Body::Fill(fill) => Operation::Fill(fill),
         Body::Host(function) => Operation::Host(function),
+        Body::Work(work) => Operation::Work(work),
         Body::Alloc(memory) => Operation::Allocate(memory),
         Body::Free(address) => Operation::Free(address),
         Body::Empty | Body::Record(_) | Body::Wait(_) | Body::Child(_) | Body::Conditional(_) => return None,

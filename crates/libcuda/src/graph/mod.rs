@@ -21,6 +21,7 @@ use crate::driver::driver;
 use crate::event::Event;
 use crate::fill::Fill;
 use crate::handles::{Handles, handle_of};
+use crate::host_work::HostWork;
 use crate::launch::KernelLaunch;
 use crate::lock;
 use crate::pointers::In;
@@ -50,6 +51,8 @@ pub enum Body {
     Fill(Fill),
     /// Calls a function of the program.
     Host(HostFunction),
+    /// Has a library of ours compute on device memory.
+    Work(Arc<HostWork>),
     /// Runs another graph.
     Child(Arc<Graph>),
     /// Does nothing.
@@ -78,7 +81,7 @@ impl Body {
             Body::Kernel(_) => (0, "kernel"),
             Body::Copy(..) => (1, "memcpy"),
             Body::Fill(_) => (2, "memset"),
-            Body::Host(_) => (3, "host"),
+            Body::Host(_) | Body::Work(_) => (3, "host"),
             Body::Child(_) => (4, "graph"),
             Body::Empty => (5, "empty"),
             Body::Wait(_) => (6, "wait"),

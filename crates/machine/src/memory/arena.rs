@@ -322,17 +322,28 @@ impl Arena {
     }
 
     /// The host memory of `bytes` bytes at a device address.
-    fn resolve(&self, address: u64, bytes: u64) -> Result<Resolved, FaultKind> {
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    pub fn resolve(&self, address: u64, bytes: u64) -> Result<Held, FaultKind> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let allocation = Arc::clone(table.find(address).ok_or(FaultKind::OutOfBounds)?);
-        Ok(Resolved { start: allocation.extent().resolve(address, bytes)?, _allocation: allocation })
+        Ok(Held { start: allocation.extent().resolve(address, bytes)?, _allocation: allocation })
     }
 }
 
-/// A range of device memory, which stays valid while this value lives.
-struct Resolved {
+/// A range of device memory, which stays valid while this value lives, even if the program frees it.
+#[derive(Debug)]
+pub struct Held {
     start: *mut u8,
     _allocation: Arc<Allocation>,
+}
+
+impl Held {
+    /// Where the range begins in memory of the host.
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod table;
 use std::ops::Range;
 
 pub(crate) use arena::Arena;
-pub use arena::{HostMemoryError, OutOfMemory};
+pub use arena::{Held, HostMemoryError, OutOfMemory};
 pub use extent::Extent;
 pub use heap::Heap;
 pub use table::Table;
