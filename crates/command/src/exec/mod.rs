@@ -38,6 +38,8 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcudart.so.13"], &["libcudart.so.13", "libptxvm_cudart13.so"]),
     (&[AUDIT], &[AUDIT]),
     (&["libnvidia-ml.so.1", "libnvidia-ml.so"], &["libnvidia-ml.so.1", "libptxvm_nvml.so"]),
+    (&["libcublas.so.12", "libcublas.so"], &["libcublas.so.12", "libptxvm_cublas.so"]),
+    (&["libcublas.so.13"], &["libcublas.so.13", "libptxvm_cublas.so"]),
 ];
 
 /// What the dynamic linker asks where libraries are (`crates/audit`).
