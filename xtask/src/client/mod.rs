@@ -105,7 +105,16 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        build.args(["-p", "ptxvm-cudart12", "-p", "ptxvm-cudart13", "-p", "ptxvm-nvml", "-p", "ptxvm-cublas"]);
+        build.args([
+            "-p",
+            "ptxvm-cudart12",
+            "-p",
+            "ptxvm-cudart13",
+            "-p",
+            "ptxvm-nvml",
+            "-p",
+            "ptxvm-cublas",
+        ]);
         build.args(["-p", "ptxvm-audit", "-p", "ptxvm-nvrtc", "-p", "ptxvm-nvjitlink"]);
         succeed(&mut build)?;
     }
