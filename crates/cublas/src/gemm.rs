@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use caller::In;
-use mathlib::{Error, Range};
+use mathlib::{Error, Range, is_of_device};
 
 use crate::call::{Call, Coefficient, Matrix, leading, matrix_of, size};
 use crate::declare::{Ptr, routines};
@@ -192,6 +192,31 @@ pub fn pointers(call: Call, what: &str, place: Ptr, count: usize) -> Result<Rang
     })
 }
 
+/// The pointers of a batch: in device memory, read when the work runs, or as the program passed them.
+#[derive(Clone)]
+enum Pointers {
+    Device(Range),
+    Host(Vec<u64>),
+}
+
+impl Pointers {
+    /// Those of a group. The other arrays of grouped functions are in memory of the host; a GPU that reaches pageable memory takes these
+    /// from there too, and programs rely on it (cudarc).
+    fn of_group(call: Call, what: &str, place: Ptr, count: usize) -> Result<Pointers, Status> {
+        match place.is_null() || is_of_device(place.cast_const().cast::<u8>()) {
+            true => pointers(call, what, place, count).map(Pointers::Device),
+            false => Ok(Pointers::Host(array::<u64>(place).read_all(count)?)),
+        }
+    }
+
+    fn read(&self, call: Call) -> Result<Vec<u64>, Error> {
+        match self {
+            Pointers::Device(range) => Ok(range.reach(call.name)?.read()),
+            Pointers::Host(list) => Ok(list.clone()),
+        }
+    }
+}
+
 /// Products of matrices that pointers in device memory name.
 fn batched<T: Scalar>(
     call: Call,
@@ -206,13 +231,13 @@ fn batched<T: Scalar>(
     }
     let factors = Factors::<T>::of(&call, alpha, beta, types.scale)?;
     let places = [
-        pointers(call, "the pointers of A", a, count)?,
-        pointers(call, "the pointers of B", b, count)?,
-        pointers(call, "the pointers of C", c, count)?,
+        Pointers::Device(pointers(call, "the pointers of A", a, count)?),
+        Pointers::Device(pointers(call, "the pointers of B", b, count)?),
+        Pointers::Device(pointers(call, "the pointers of C", c, count)?),
     ];
     call.submit(move || {
         let scalars = (factors.alpha.get(call)?, factors.beta.get(call)?);
-        run_batch(call, types, shape, scalars, places)
+        run_batch(call, types, shape, scalars, &places)
     })
 }
 
@@ -222,7 +247,7 @@ fn run_batch<T: Scalar>(
     types: Types,
     shape: Shape,
     scalars: (T, T),
-    places: [Range; 3],
+    places: &[Pointers; 3],
 ) -> Result<(), Error> {
     let kinds = [types.a, types.b, types.c];
     let mut stored = shape.stored();
@@ -231,12 +256,11 @@ fn run_batch<T: Scalar>(
     }
     let mut matrices = Vec::new();
     for (which, name) in ["A", "B", "C"].into_iter().enumerate() {
-        let list =
-            places[which].reach(call.name)?.read::<u64>().into_iter().enumerate().map(|(i, address)| {
-                let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
-                let name = format!("{name} of product {i}");
-                matrix_of(call, &name, kinds[which], pointer, stored[which], shape.leading[which])
-            });
+        let list = places[which].read(call)?.into_iter().enumerate().map(|(i, address)| {
+            let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
+            let name = format!("{name} of product {i}");
+            matrix_of(call, &name, kinds[which], pointer, stored[which], shape.leading[which])
+        });
         matrices.push(list.collect::<Result<Vec<Matrix>, Error>>()?);
     }
     for ((&a, &b), &c) in matrices[0].iter().zip(&matrices[1]).zip(&matrices[2]) {
@@ -355,8 +379,9 @@ fn grouped<T: Scalar, I: Copy + Into<i64>>(
         };
         let factors = Factors { alpha: scalar("alpha", alpha)?, beta: scalar("beta", beta)? };
         if !shape.is_empty() && members > 0 {
-            let place =
-                |what: &str, array: Ptr| pointers(call, what, array.wrapping_byte_add(first * 8), members);
+            let place = |what: &str, array: Ptr| {
+                Pointers::of_group(call, what, array.wrapping_byte_add(first * 8), members)
+            };
             let places = [
                 place("the pointers of A", places[0])?,
                 place("the pointers of B", places[1])?,
@@ -367,7 +392,7 @@ fn grouped<T: Scalar, I: Copy + Into<i64>>(
         first += members;
     }
     call.submit(move || {
-        for &(shape, factors, places) in &jobs {
+        for &(shape, factors, ref places) in &jobs {
             run_batch(call, types, shape, (factors.alpha.get(call)?, factors.beta.get(call)?), places)?;
         }
         Ok(())
