@@ -992,6 +992,266 @@ fn small_systems() {
     });
 }
 
+/// Matrices at strides, and in groups, have the bits of single ones.
+#[test]
+fn batches_are_the_same_bits() {
+    cases(9, |random, handle| {
+        ok("cublasSetPointerMode_v2", &[handle.0, 0]);
+        let ty = pick(random, &[Ty::S, Ty::D]);
+        let l = ty.letter();
+        let (m, n, k, count) =
+            (random.usize(1..20), random.usize(1..20), random.usize(1..20), random.usize(1..5));
+        let (alpha, beta) = (Scalar::new(ty, ty.random(random), false), Scalar::new(ty, [0.0; 2], false));
+        let numbers = |random: &mut fastrand::Rng, of: usize| -> Vec<Num> {
+            (0..of * count).map(|_| ty.random(random)).collect()
+        };
+        let (a, b) = (
+            Buffer::new(&ty.encode(&numbers(random, m * k))),
+            Buffer::new(&ty.encode(&numbers(random, k * n))),
+        );
+        let none = ty.encode(&vec![NAN; m * n * count]);
+        let [one, strided, grouped] = [0; 3].map(|_| Buffer::new(&none));
+        let width = if ty.is_single() { 4 } else { 8 };
+        let (m64, n64, k64, count64) = (m as u64, n as u64, k as u64, count as u64);
+        let place = |buffer: &Buffer, i: usize, of: usize| buffer.address + (i * of * width) as u64;
+        for i in 0..count {
+            let (a, b, c) = (place(&a, i, m * k), place(&b, i, k * n), place(&one, i, m * n));
+            ok(
+                &format!("cublas{l}gemm_v2"),
+                &[handle.0, 0, 0, m64, n64, k64, alpha.address(), a, m64, b, k64, beta.address(), c, m64],
+            );
+        }
+        ok(
+            &format!("cublas{l}gemmStridedBatched"),
+            &[
+                handle.0,
+                0,
+                0,
+                m64,
+                n64,
+                k64,
+                alpha.address(),
+                a.address,
+                m64,
+                m64 * k64,
+                b.address,
+                k64,
+                k64 * n64,
+                beta.address(),
+                strided.address,
+                m64,
+                m64 * n64,
+                count64,
+            ],
+        );
+        // Two groups of the same shape.
+        let first = random.usize(..count + 1);
+        let list = |buffer: &Buffer, of: usize| {
+            Buffer::new(&(0..count).flat_map(|i| place(buffer, i, of).to_ne_bytes()).collect::<Vec<u8>>())
+        };
+        let (pa, pb, pc) = (list(&a, m * k), list(&b, k * n), list(&grouped, m * n));
+        let mut ops = [0u32; 2];
+        let [mut ms, mut ns, mut ks] = [m, n, k].map(|size| [size as i32; 2]);
+        let (mut alphas, mut betas) = (ty.encode(&[alpha.read(ty); 2]), ty.encode(&[[0.0; 2]; 2]));
+        let mut counts = [first as i32, (count - first) as i32];
+        let (ops, ms, ns, ks) = (rig::at(&mut ops), rig::at(&mut ms), rig::at(&mut ns), rig::at(&mut ks));
+        ok(
+            &format!("cublas{l}gemmGroupedBatched"),
+            &[
+                handle.0,
+                ops,
+                ops,
+                ms,
+                ns,
+                ks,
+                rig::at(&mut alphas[..]),
+                pa.address,
+                ms,
+                pb.address,
+                ks,
+                rig::at(&mut betas[..]),
+                pc.address,
+                ms,
+                2,
+                rig::at(&mut counts),
+            ],
+        );
+        assert!(strided.read() == one.read() && grouped.read() == one.read(), "{l} {m} {n} {k} {count}");
+    });
+}
+
+#[test]
+fn extensions() {
+    cases(10, |random, handle| {
+        let ty = pick(random, &Ty::ALL);
+        let on_device = mode(random, handle);
+        let l = ty.letter();
+        let (m, n) = (size(random), size(random));
+        let (m64, n64) = (m as u64, n as u64);
+        let ldc = ld(random, m);
+        let none = Dense::new(m, n, |_, _| NAN);
+        match random.u8(..3) {
+            0 => {
+                let ops = [random.u32(..3), random.u32(..3)];
+                let shape = |op: u32| if op == 0 { (m, n) } else { (n, m) };
+                let (alpha, beta) = (ty.factor(random), ty.factor(random));
+                let (factor, by) = (Scalar::new(ty, alpha, on_device), Scalar::new(ty, beta, on_device));
+                let matrix = |random: &mut fastrand::Rng, op: u32, unread: bool| match unread {
+                    true => Dense::new(shape(op).0, shape(op).1, |_, _| NAN),
+                    false => Dense::random(ty, shape(op).0, shape(op).1, random),
+                };
+                let (a, b) =
+                    (matrix(random, ops[0], alpha == [0.0; 2]), matrix(random, ops[1], beta == [0.0; 2]));
+                let (lda, ldb) = (ld(random, a.rows), ld(random, b.rows));
+                let (da, db) = (Stored::new(ty, &a, lda, |_, _| true), Stored::new(ty, &b, ldb, |_, _| true));
+                let dc = Stored::new(ty, &none, ldc, |_, _| true);
+                ok(
+                    &format!("cublas{l}geam"),
+                    &[
+                        handle.0,
+                        ops[0].into(),
+                        ops[1].into(),
+                        m64,
+                        n64,
+                        factor.address(),
+                        da.buffer.address,
+                        lda as u64,
+                        by.address(),
+                        db.buffer.address,
+                        ldb as u64,
+                        dc.buffer.address,
+                        ldc as u64,
+                    ],
+                );
+                let (a, b) = (a.operated(ops[0]), b.operated(ops[1]));
+                let unit = Dense::new(n, n, |i, j| if i == j { [1.0, 0.0] } else { [0.0; 2] });
+                let (want, sizes) = exact(alpha, &a, &unit, beta, &b);
+                dc.check("geam", |i, j| Some(i + j * ldc), &want, &bounds(&sizes, gamma(ty, 2)));
+            }
+            1 => {
+                let right = random.bool();
+                let (a, lda, incx) = (Dense::random(ty, m, n, random), ld(random, m), step(random));
+                let x = Dense::random(ty, if right { n } else { m }, 1, random);
+                let (da, dx) = (Stored::new(ty, &a, lda, |_, _| true), Stored::vector(ty, &x.values, incx));
+                let dc = Stored::new(ty, &none, ldc, |_, _| true);
+                ok(
+                    &format!("cublas{l}dgmm"),
+                    &[
+                        handle.0,
+                        right.into(),
+                        m64,
+                        n64,
+                        da.buffer.address,
+                        lda as u64,
+                        dx.buffer.address,
+                        incx as u64,
+                        dc.buffer.address,
+                        ldc as u64,
+                    ],
+                );
+                let want = Dense::new(m, n, |i, j| {
+                    let (a, x) = (a.at(i, j), x.at(if right { j } else { i }, 0));
+                    [a[0] * x[0] - a[1] * x[1], a[0] * x[1] + a[1] * x[0]]
+                });
+                dc.check(
+                    "dgmm",
+                    |i, j| Some(i + j * ldc),
+                    &want,
+                    &Dense::new(m, n, |_, _| [4.0 * gamma(ty, 2); 2]),
+                );
+            }
+            _ => {
+                let upper = random.bool();
+                let (a, lda) = (Dense::random(ty, n, n, random), ld(random, n));
+                let full = triangle(ty, Form::Full(lda), upper, &a);
+                let packed = triangle(ty, Form::Packed, upper, &Dense::new(n, n, |_, _| NAN));
+                let exactly = Dense::new(n, n, |_, _| [0.0; 2]);
+                ok(
+                    &format!("cublas{l}trttp"),
+                    &[handle.0, upper.into(), n64, full.buffer.address, lda as u64, packed.buffer.address],
+                );
+                packed.check("trttp", |i, j| place(Form::Packed, upper, n, i, j), &a, &exactly);
+                let back = triangle(ty, Form::Full(lda), upper, &Dense::new(n, n, |_, _| NAN));
+                ok(
+                    &format!("cublas{l}tpttr"),
+                    &[handle.0, upper.into(), n64, packed.buffer.address, back.buffer.address, lda as u64],
+                );
+                back.check("tpttr", |i, j| place(Form::Full(lda), upper, n, i, j), &a, &exactly);
+            }
+        }
+    });
+}
+
+/// Rotations turn what they are made for: the second number becomes zero, and the length stays.
+#[test]
+fn rotations() {
+    cases(11, |random, handle| {
+        let ty = pick(random, &Ty::ALL);
+        let on_device = mode(random, handle);
+        let l = ty.letter();
+        let (a, b) = (ty.random(random), ty.random(random));
+        let [pa, pb, pc, ps] = [(ty, a), (ty, b), (ty.real(), NAN), (ty, NAN)]
+            .map(|(ty, value)| Scalar::new(ty, value, on_device));
+        ok(&format!("cublas{l}rotg_v2"), &[handle.0, pa.address(), pb.address(), pc.address(), ps.address()]);
+        let (r, c, s) = (pa.read(ty), pc.read(ty.real())[0], ps.read(ty));
+        let most = 8.0 * ty.unit();
+        let close =
+            |got: f64, want: f64| assert!((got - want).abs() <= most, "{l} {a:?} {b:?}: {r:?} {c} {s:?}");
+        // c a + s b = r, c b - conj(s) a = 0.
+        close(c * a[0] + s[0] * b[0] - s[1] * b[1], r[0]);
+        close(c * a[1] + s[0] * b[1] + s[1] * b[0], r[1]);
+        close(c * b[0] - s[0] * a[0] - s[1] * a[1], 0.0);
+        close(c * b[1] - s[0] * a[1] + s[1] * a[0], 0.0);
+        close(c * c + s[0] * s[0] + s[1] * s[1], 1.0);
+        if ty.is_complex() {
+            return;
+        }
+        // The modified rotation: the same for sqrt(d1) x1 and sqrt(d2) y1.
+        let scale = pick(random, &[1.0, 1e-10, 1e10]);
+        let [d1, d2, x1, y1] = [random.f64() * scale, random.f64(), a[0], b[0]]
+            .map(|value| if ty.is_single() { f64::from(value as f32) } else { value });
+        let [p1, p2, px, py] = [d1, d2, x1, y1].map(|value| Scalar::new(ty, [value, 0.0], false));
+        let mut param = ty.encode(&[[9.0, 0.0]; 5]);
+        ok("cublasSetPointerMode_v2", &[handle.0, 0]);
+        ok(
+            &format!("cublas{l}rotmg_v2"),
+            &[handle.0, p1.address(), p2.address(), px.address(), py.address(), rig::at(&mut param[..])],
+        );
+        let param: Vec<f64> = ty.decode(&param).into_iter().map(|number| number[0]).collect();
+        let [flag, h11, h21, h12, h22] = param[..] else { panic!("5 parameters") };
+        let h = match flag as i32 {
+            -1 => [h11, h12, h21, h22],
+            0 => [1.0, h12, h21, 1.0],
+            1 => [h11, 1.0, -1.0, h22],
+            _ => [1.0, 0.0, 0.0, 1.0],
+        };
+        let (n1, n2) = (p1.read(ty)[0], p2.read(ty)[0]);
+        let (first, second) = (h[0] * x1 + h[1] * y1, h[2] * x1 + h[3] * y1);
+        let length = d1 * x1 * x1 + d2 * y1 * y1;
+        let most = 64.0 * ty.unit() * length;
+        assert!(
+            (n1 * first * first - length).abs() <= most,
+            "{l}rotmg {d1} {d2} {x1} {y1}: {param:?} {n1} {n2}"
+        );
+        assert!(
+            flag == -2.0 || n2 * second * second <= most,
+            "{l}rotmg {d1} {d2} {x1} {y1}: {param:?} {n1} {n2}"
+        );
+        // rotm does what the parameters say.
+        let (x, y) = (Dense::random(ty, 5, 1, random), Dense::random(ty, 5, 1, random));
+        let (dx, dy) = (Stored::vector(ty, &x.values, 1), Stored::vector(ty, &y.values, 1));
+        let mut param = ty.encode(&param.iter().map(|&value| [value, 0.0]).collect::<Vec<Num>>());
+        ok(
+            &format!("cublas{l}rotm_v2"),
+            &[handle.0, 5, dx.buffer.address, 1, dy.buffer.address, 1, rig::at(&mut param[..])],
+        );
+        let row = |a: f64, b: f64| Dense::new(5, 1, |i, _| [a * x.at(i, 0)[0] + b * y.at(i, 0)[0], 0.0]);
+        let bound = |a: f64, b: f64| Dense::new(5, 1, |_, _| [(a.abs() + b.abs()) * gamma(ty, 2); 2]);
+        dx.check("rotm", |i, _| Some(i), &row(h[0], h[1]), &bound(h[0], h[1]));
+        dy.check("rotm", |i, _| Some(i), &row(h[2], h[3]), &bound(h[2], h[3]));
+    });
+}
+
 #[test]
 fn mistakes_are_refused() {
     let handle = Handle::new();
