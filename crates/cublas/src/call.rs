@@ -21,6 +21,8 @@ pub struct Call {
     pub on_device: bool,
     /// `cublasMath_t`.
     pub math: u32,
+    /// Whether integers of the program have 64 bits.
+    pub is_wide: bool,
 }
 
 /// What work says if it fails.
@@ -136,11 +138,17 @@ impl Call {
     ///
     /// # Errors
     /// If there is no such handle, or no driver.
-    pub fn begin(name: &'static str, handle: Ptr) -> Result<Call, Status> {
+    pub fn begin(name: &'static str, handle: Ptr, is_wide: bool) -> Result<Call, Status> {
         let handle = Handle::of(handle)?;
         driver::enter(Some(handle.context)).map_err(|_| Status::NOT_INITIALIZED)?;
         let settings = *handle.settings();
-        Ok(Call { name, stream: settings.stream, on_device: settings.on_device, math: settings.math })
+        Ok(Call {
+            name,
+            stream: settings.stream,
+            on_device: settings.on_device,
+            math: settings.math,
+            is_wide,
+        })
     }
 
     /// A scalar of a kind.

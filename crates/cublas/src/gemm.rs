@@ -345,24 +345,27 @@ macro_rules! with_type {
 pub(crate) use with_type;
 
 /// The arguments of a group of products.
-struct Groups<'a, I> {
+struct Groups<'a> {
     operations: [In<'a, u32, Cublas>; 2],
-    sizes: [In<'a, I, Cublas>; 3],
-    leading: [In<'a, I, Cublas>; 3],
-    counts: In<'a, I, Cublas>,
+    sizes: [Ptr; 3],
+    leading: [Ptr; 3],
+    counts: Ptr,
 }
 
 /// Products in groups: the arrays are in memory of the host, but for the pointers.
-fn grouped<T: Scalar, I: Copy + Into<i64>>(
+fn grouped<T: Scalar>(
     call: Call,
     types: Types,
-    groups: Groups<'_, I>,
+    groups: Groups<'_>,
     [alpha, beta]: [Ptr; 2],
     places: [Ptr; 3],
     count: usize,
 ) -> Result<(), Status> {
-    let numbers = |array: In<'_, I, Cublas>| -> Result<Vec<i64>, Status> {
-        Ok(array.read_all(count)?.into_iter().map(Into::into).collect())
+    let numbers = |place: Ptr| -> Result<Vec<i64>, Status> {
+        match call.is_wide {
+            true => array::<i64>(place).read_all(count),
+            false => Ok(array::<i32>(place).read_all(count)?.into_iter().map(Into::into).collect()),
+        }
     };
     let operations = [groups.operations[0].read_all(count)?, groups.operations[1].read_all(count)?];
     let sizes = [numbers(groups.sizes[0])?, numbers(groups.sizes[1])?, numbers(groups.sizes[2])?];
@@ -492,23 +495,23 @@ routines! { API:
     }
     /// C = alpha op(A) op(B) + beta C, for groups of matrices of the same shape.
     "gemmGroupedBatched" ["S" f32, "D" f64] (transa: Ptr, transb: Ptr, m: Ptr, n: Ptr, k: Ptr, alpha: Ptr, a: Ptr, lda: Ptr, b: Ptr, ldb: Ptr, beta: Ptr, c: Ptr, ldc: Ptr, groups: Int, counts: Ptr) |call| {
-        let arrays = Groups::<Int> {
+        let arrays = Groups {
             operations: [array(transa), array(transb)],
-            sizes: [array(m), array(n), array(k)],
-            leading: [array(lda), array(ldb), array(ldc)],
-            counts: array(counts),
+            sizes: [m, n, k],
+            leading: [lda, ldb, ldc],
+            counts,
         };
-        grouped::<T, Int>(call, Types::of::<T>(&call), arrays, [alpha, beta], [a, b, c], size(groups)?)
+        grouped::<T>(call, Types::of::<T>(&call), arrays, [alpha, beta], [a, b, c], size(groups)?)
     }
     /// The same, for the types that the arguments name.
     "GemmGroupedBatchedEx" ["" f32] (transa: Ptr, transb: Ptr, m: Ptr, n: Ptr, k: Ptr, alpha: Ptr, a: Ptr, atype: u32, lda: Ptr, b: Ptr, btype: u32, ldb: Ptr, beta: Ptr, c: Ptr, ctype: u32, ldc: Ptr, groups: Int, counts: Ptr, compute: u32) |call| {
         let (types, works) = mixed(&call, [atype, btype, ctype], compute)?;
-        let arrays = Groups::<Int> {
+        let arrays = Groups {
             operations: [array(transa), array(transb)],
-            sizes: [array(m), array(n), array(k)],
-            leading: [array(lda), array(ldb), array(ldc)],
-            counts: array(counts),
+            sizes: [m, n, k],
+            leading: [lda, ldb, ldc],
+            counts,
         };
-        with_type!(works, W => grouped::<W, Int>(call, types, arrays, [alpha, beta], [a, b, c], size(groups)?))
+        with_type!(works, W => grouped::<W>(call, types, arrays, [alpha, beta], [a, b, c], size(groups)?))
     }
 }

@@ -219,9 +219,8 @@ fn extreme<T: Scalar>(
     n: i64,
     x: (Ptr, i64),
     result: Ptr,
-    width: usize,
 ) -> Result<(), Status> {
-    let to = call.destination(result, if width == 8 { Kind::R64 } else { Kind::I32 })?;
+    let to = call.destination(result, if call.is_wide { Kind::R64 } else { Kind::I32 })?;
     let (n, x) = positive(&call, kind, n, x)?;
     let work = move || -> Result<i64, Error> {
         let x = x.load::<T>(call)?;
@@ -241,9 +240,9 @@ fn extreme<T: Scalar>(
     call.deliver_with(to, work, move |_, place, index: i64| {
         // SAFETY: the place is for an integer of this width.
         unsafe {
-            match width {
-                8 => place.cast::<i64>().write_unaligned(index),
-                _ => place.cast::<i32>().write_unaligned(index as i32),
+            match call.is_wide {
+                true => place.cast::<i64>().write_unaligned(index),
+                false => place.cast::<i32>().write_unaligned(index as i32),
             }
         }
     })
@@ -337,21 +336,21 @@ routines! { API:
     }
     /// The first element of x with the largest |re| + |im|, from 1.
     "amax_v2" ["Is" f32, "Id" f64, "Ic" C32, "Iz" C64] (n: Int, x: Ptr, incx: Int, result: Ptr) |call| {
-        extreme::<T>(call, T::KIND, true, n, (x, incx), result, size_of::<Int>())
+        extreme::<T>(call, T::KIND, true, n, (x, incx), result)
     }
     /// The first element of x with the smallest |re| + |im|, from 1.
     "amin_v2" ["Is" f32, "Id" f64, "Ic" C32, "Iz" C64] (n: Int, x: Ptr, incx: Int, result: Ptr) |call| {
-        extreme::<T>(call, T::KIND, false, n, (x, incx), result, size_of::<Int>())
+        extreme::<T>(call, T::KIND, false, n, (x, incx), result)
     }
     /// The first element of x with the largest |re| + |im|, from 1, for the type that the arguments name.
     "IamaxEx" ["" f32] (n: Int, x: Ptr, xtype: u32, incx: Int, result: Ptr) |call| {
         let (types, works) = same(xtype, xtype)?;
-        with_type!(works, W => extreme::<W>(call, types.x, true, n, (x, incx), result, size_of::<Int>()))
+        with_type!(works, W => extreme::<W>(call, types.x, true, n, (x, incx), result))
     }
     /// The first element of x with the smallest |re| + |im|, from 1, for the type that the arguments name.
     "IaminEx" ["" f32] (n: Int, x: Ptr, xtype: u32, incx: Int, result: Ptr) |call| {
         let (types, works) = same(xtype, xtype)?;
-        with_type!(works, W => extreme::<W>(call, types.x, false, n, (x, incx), result, size_of::<Int>()))
+        with_type!(works, W => extreme::<W>(call, types.x, false, n, (x, incx), result))
     }
 }
 

@@ -29,24 +29,24 @@ mod triangle;
 pub use mathlib::Function;
 pub use status::Status;
 
-/// The functions, one table per file.
-static TABLES: &[&[&[Function]]] = &[
+/// The functions that take a handle and matrices, one table per file.
+static ROUTINES: &[&[&[&[Function]]]] = &[
     batched::API,
     extension::API,
     gemm::API,
     gemv::API,
-    handle::API,
-    handle::VERSION,
     level1::API,
     level2::API,
     level3::API,
-    refused::API,
     rotation::API,
-    status::API,
-    transfer::API,
 ];
+
+/// The others.
+static TABLES: &[&[&[Function]]] = &[handle::API, handle::VERSION, refused::API, status::API, transfer::API];
 
 /// All functions.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    TABLES.iter().flat_map(|table| table.iter()).flat_map(|symbols| symbols.iter())
+    let routines = ROUTINES.iter().flat_map(|table| table.iter()).flat_map(|family| family.iter());
+    let others = TABLES.iter().flat_map(|table| table.iter());
+    routines.chain(others).flat_map(|symbols| symbols.iter())
 }

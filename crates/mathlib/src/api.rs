@@ -28,16 +28,22 @@ pub struct Function {
 
 /// Runs the body of a function. No panic of ours reaches the program.
 pub fn call<S: Status>(name: &str, work: impl FnOnce() -> Result<(), S>) -> S {
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        log!(error, "{name}: ptxvm itself failed, which is a defect of it");
-        Err(S::INTERNAL_ERROR)
-    });
+    ended(name, catch_unwind(AssertUnwindSafe(work)).ok())
+}
+
+/// What the program gets for a result, or for a panic. It is not part of [`call`], which is compiled for each function.
+#[inline(never)]
+fn ended<S: Status>(name: &str, result: Option<Result<(), S>>) -> S {
     match result {
-        Ok(()) => {
+        Some(Ok(())) => {
             log!(trace, "{name}");
             S::SUCCESS
         }
-        Err(status) => {
+        None => {
+            log!(error, "{name}: ptxvm itself failed, which is a defect of it");
+            S::INTERNAL_ERROR
+        }
+        Some(Err(status)) => {
             log!(info, "{name}: {status:?}");
             status
         }
