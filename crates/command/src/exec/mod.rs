@@ -40,6 +40,7 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libnvidia-ml.so.1", "libnvidia-ml.so"], &["libnvidia-ml.so.1", "libptxvm_nvml.so"]),
     (&["libcublas.so.12", "libcublas.so"], &["libcublas.so.12", "libptxvm_cublas.so"]),
     (&["libcublas.so.13"], &["libcublas.so.13", "libptxvm_cublas.so"]),
+    (&["libcurand.so.10", "libcurand.so"], &["libcurand.so.10", "libptxvm_curand.so"]),
 ];
 
 /// What the dynamic linker asks where libraries are (`crates/audit`).

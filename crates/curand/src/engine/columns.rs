@@ -63,7 +63,7 @@ impl Source for Mrg32k3a {
         self.uniform_double() as f32
     }
     fn uniform_double(&mut self) -> f64 {
-        f64::from(self.next()) * 2.328_306_549_837_828_8e-10
+        f64::from(self.next()) * 2.328_306_549_837_829e-10
     }
     fn normals(&mut self) -> (f32, f32) {
         let (u, v) = (self.uniform(), self.uniform());
