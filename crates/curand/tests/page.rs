@@ -32,7 +32,7 @@ Not verified, or different:
 
 - MT19937: the manual's text of 8192 generators does not say how far apart they are. Ours are 2^1000 numbers apart; NVIDIA's are no power of
   2 up to 2^1199 apart. The first generator is NVIDIA's.
-- Numbers of Poisson's distribution with a mean between 1300 and 2000 have the right distribution, and up to 37 % of them differ from
+- Numbers of Poisson's distribution with a mean between 1300 and 2000 have the right distribution, and up to some 30 % of them differ from
   NVIDIA's, whose table of aliases begins or ends elsewhere. With a mean of 8000 or more some differ by 1.
 - Normal numbers of MTGP32 in double precision have the precision of `f32`, as those of NVIDIA's host generators have it.
 - `CURAND_ORDERING_PSEUDO_DYNAMIC` depends on a chip: `CURAND_STATUS_OUT_OF_RANGE`, as for NVIDIA's host generators.
