@@ -3,10 +3,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use caller::log;
+
+use crate::own_path::own_path;
 
 /// An error of the driver (`CUresult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,21 +109,7 @@ fn open() -> Option<Driver> {
 
 /// The path of the driver in the folder of this library.
 fn beside() -> Option<CString> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the call fills the structure, or returns 0.
-    let info = unsafe {
-        if libc::dladdr(beside as *const c_void, info.as_mut_ptr()) == 0 {
-            return None;
-        }
-        info.assume_init()
-    };
-    if info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: this is the dynamic linker's name of a library that stays loaded.
-    let own = unsafe { CStr::from_ptr(info.dli_fname) };
-    let own = Path::new(std::ffi::OsStr::from_bytes(own.to_bytes()));
-    CString::new(own.parent()?.join("libcuda.so.1").as_os_str().as_bytes()).ok()
+    CString::new(own_path()?.parent()?.join("libcuda.so.1").as_os_str().as_bytes()).ok()
 }
 
 /// A context, as a number: handles of libraries remember theirs.

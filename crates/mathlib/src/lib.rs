@@ -11,12 +11,14 @@ pub mod api;
 pub mod driver;
 mod handles;
 mod memory;
+mod own_path;
 mod work;
 
 pub use api::{Function, Status};
 pub use driver::Error;
 pub use handles::Handles;
 pub use memory::{Memory, OutOfBounds, Range, Value, is_of_device};
+pub use own_path::own_path;
 pub use work::{Stream, copy, submit, synchronize};
 
 // For the macros.
