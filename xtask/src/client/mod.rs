@@ -105,17 +105,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        build.args([
-            "-p",
-            "ptxvm-cudart12",
-            "-p",
-            "ptxvm-cudart13",
-            "-p",
-            "ptxvm-nvml",
-            "-p",
-            "ptxvm-cublas",
-        ]);
-        build.args(["-p", "ptxvm-audit", "-p", "ptxvm-nvrtc", "-p", "ptxvm-nvjitlink"]);
+        for library in
+            ["cudart12", "cudart13", "nvml", "cublas", "cufft", "curand", "audit", "nvrtc", "nvjitlink"]
+        {
+            build.args(["-p".to_owned(), format!("ptxvm-{library}")]);
+        }
         succeed(&mut build)?;
     }
     let fresh = match options.scratch {
