@@ -1,7 +1,6 @@
 // The extension in VS Code's workbench (workbench.sh): errors, meanings, fixes and a session of the debugger. It leaves pictures, for
 // the book with PTXVM_WRITE_DOCS. SERVER is a code-server with the extension, and FOLDER the folder that it shows.
-import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import puppeteer from 'puppeteer-core';
 

@@ -1,6 +1,6 @@
 //! The handle, and what it remembers.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caller::{In, Library, Out};
@@ -59,21 +59,9 @@ impl Handle {
 
 /// The version that the library says to be: that of the name under which the program has opened it.
 fn version() -> [c_int; 3] {
-    static VERSION: std::sync::OnceLock<[c_int; 3]> = std::sync::OnceLock::new();
-    *VERSION.get_or_init(|| {
-        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: the call fills the structure, or returns 0.
-        let file = unsafe {
-            match libc::dladdr(version as *const c_void, info.as_mut_ptr()) {
-                0 => Vec::new(),
-                _ => match info.assume_init().dli_fname {
-                    name if name.is_null() => Vec::new(),
-                    name => std::ffi::CStr::from_ptr(name).to_bytes().to_vec(),
-                },
-            }
-        };
-        if file.ends_with(b".so.13") { [13, 1, 0] } else { [12, 9, 1] }
-    })
+    let is_new =
+        mathlib::own_path().is_some_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b".so.13"));
+    if is_new { [13, 1, 0] } else { [12, 9, 1] }
 }
 
 /// The log of the program: no function writes to it, because `PTXVM_LOG` has the same.

@@ -61,8 +61,9 @@ fn layout<T: Copy + Into<i64>>(
     [sizes, input, output]: [Sizes<'_, T>; 3],
     rank: c_int,
     [input_stride, input_distance, output_stride, output_distance, batch]: [T; 5],
-    (kind, precision): (Kind, Precision),
+    types: Result<(Kind, Precision), Status>,
 ) -> Result<Layout, Status> {
+    let (kind, precision) = types?;
     let rank =
         usize::try_from(rank).ok().filter(|rank| (1..=3).contains(rank)).ok_or(Status::INVALID_SIZE)?;
     let read = |array: Sizes<'_, T>| -> Result<Vec<i64>, Status> {
@@ -133,7 +134,7 @@ api! { API: Status, name;
     cufftPlanMany(place: Place<'_, Handle>, rank: c_int, n: Sizes<'_, c_int>, inembed: Sizes<'_, c_int>, istride: c_int, idist: c_int,
         onembed: Sizes<'_, c_int>, ostride: c_int, odist: c_int, kind: c_int, batch: c_int) {
         let numbers = [istride, idist, ostride, odist, batch];
-        plan(place, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        plan(place, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// Says that a plan is for transforms of one dimension.
@@ -155,7 +156,7 @@ api! { API: Status, name;
     cufftMakePlanMany(handle: Handle, rank: c_int, n: Sizes<'_, c_int>, inembed: Sizes<'_, c_int>, istride: c_int, idist: c_int,
         onembed: Sizes<'_, c_int>, ostride: c_int, odist: c_int, kind: c_int, batch: c_int, size: Place<'_, usize>) {
         let numbers = [istride, idist, ostride, odist, batch];
-        make(handle, size, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        make(handle, size, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// `cufftMakePlanMany` with 64-bit sizes.
@@ -163,7 +164,7 @@ api! { API: Status, name;
         idist: c_longlong, onembed: Sizes<'_, c_longlong>, ostride: c_longlong, odist: c_longlong, kind: c_int, batch: c_longlong,
         size: Place<'_, usize>) {
         let numbers = [istride, idist, ostride, odist, batch];
-        make(handle, size, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        make(handle, size, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// `cufftMakePlanMany64` for any types of numbers: `float`, `double`, `__half`, `__nv_bfloat16`.
@@ -171,8 +172,7 @@ api! { API: Status, name;
         idist: c_longlong, input: c_int, onembed: Sizes<'_, c_longlong>, ostride: c_longlong, odist: c_longlong, output: c_int,
         batch: c_longlong, size: Place<'_, usize>, execution: c_int) {
         let numbers = [istride, idist, ostride, odist, batch];
-        let kind = of_types(input, output, execution);
-        make(handle, size, kind.and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        make(handle, size, layout([n, inembed, onembed], rank, numbers, of_types(input, output, execution)))
     }
 
     /// The device memory that a plan of one dimension would need: none.
@@ -188,7 +188,7 @@ api! { API: Status, name;
     cufftEstimateMany(rank: c_int, n: Sizes<'_, c_int>, inembed: Sizes<'_, c_int>, istride: c_int, idist: c_int,
         onembed: Sizes<'_, c_int>, ostride: c_int, odist: c_int, kind: c_int, batch: c_int, place: Place<'_, usize>) {
         let numbers = [istride, idist, ostride, odist, batch];
-        estimate(place, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        estimate(place, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// `cufftEstimate1d` for a plan with settings.
@@ -210,7 +210,7 @@ api! { API: Status, name;
     cufftGetSizeMany(handle: Handle, rank: c_int, n: Sizes<'_, c_int>, inembed: Sizes<'_, c_int>, istride: c_int, idist: c_int,
         onembed: Sizes<'_, c_int>, ostride: c_int, odist: c_int, kind: c_int, batch: c_int, place: Place<'_, usize>) {
         let numbers = [istride, idist, ostride, odist, batch];
-        size(handle, place, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        size(handle, place, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// `cufftGetSizeMany` with 64-bit sizes.
@@ -218,7 +218,7 @@ api! { API: Status, name;
         idist: c_longlong, onembed: Sizes<'_, c_longlong>, ostride: c_longlong, odist: c_longlong, kind: c_int, batch: c_longlong,
         place: Place<'_, usize>) {
         let numbers = [istride, idist, ostride, odist, batch];
-        size(handle, place, of_type(kind).and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        size(handle, place, layout([n, inembed, onembed], rank, numbers, of_type(kind)))
     }
 
     /// `cufftGetSizeMany64` for any types of numbers.
@@ -226,7 +226,6 @@ api! { API: Status, name;
         idist: c_longlong, input: c_int, onembed: Sizes<'_, c_longlong>, ostride: c_longlong, odist: c_longlong, output: c_int,
         batch: c_longlong, place: Place<'_, usize>, execution: c_int) {
         let numbers = [istride, idist, ostride, odist, batch];
-        let kind = of_types(input, output, execution);
-        size(handle, place, kind.and_then(|kind| layout([n, inembed, onembed], rank, numbers, kind)))
+        size(handle, place, layout([n, inembed, onembed], rank, numbers, of_types(input, output, execution)))
     }
 }

@@ -20,7 +20,7 @@ returns `CUFFT_SETUP_FAILED` and stderr says why.
 - Of the complex numbers that become real ones, imaginary parts that must be zero are not read.
 - A transform that is longer than its memory is `CUFFT_EXEC_FAILED`. stderr says what it needs and what there is, and the report of `ptxvm exec` counts \
 it as a fault.
-- Plans need no device memory: all sizes of work areas are 0. While a transform runs, it needs twice its size in memory of the host.
+- Plans need no device memory: all sizes of work areas are 0. While a transform runs, it needs up to some three times its size in memory of the host.
 - Unverified, because nothing here answers for it: which code an argument has that is wrong in two ways, and `CUFFT_INVALID_TYPE` where a plan is run by a \
 function for another type.
 
@@ -45,8 +45,8 @@ fn page() -> String {
     for Function { symbol, summary, .. } in functions().filter(|function| function.supported) {
         let _ = writeln!(text, "| `{symbol}` | {} |", summary.trim());
     }
-    text += "\n## What is refused\n\nThese return `CUFFT_NOT_SUPPORTED`, and say so once on stderr: callbacks, which are machine code of the program, and \
-             transforms that several devices share.\n\n";
+    text += "\n## What is refused\n\nThese return `CUFFT_NOT_SUPPORTED`, and say so once on stderr: callbacks, which are machine code of the program, \
+             transforms that several devices share, and two functions without a manual.\n\n";
     let missing = functions().filter(|function| !function.supported);
     text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');
@@ -56,4 +56,14 @@ fn page() -> String {
 #[test]
 fn the_page_is_what_is_declared() {
     test_utils::page::holds("cufft.md", &page());
+}
+
+#[test]
+fn all_functions_of_the_library_are_there() {
+    let mut symbols: Vec<_> = functions().map(|function| function.symbol).collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    // As many as libcufft.so.11 of CUDA 12.9 exports, and two of cuFFTMp.
+    assert_eq!((symbols.len(), functions().count()), (61, 61));
+    assert!(functions().all(|function| !function.supported || !function.summary.is_empty()));
 }
