@@ -4,16 +4,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use caller::Out;
+use linalg::{
+    C32, C64, Dense, Matrix, Named, Operation, Scalar, Triangle, each, lu, qr, reflect, singular, solve,
+    store, unit,
+};
 use mathlib::{Error, Range};
 
-use crate::call::{Call, Matrix, leading, matrix_of, size};
+use crate::call::{Call, leading, matrix_of, size};
 use crate::declare::{Ptr, routines};
 use crate::gemm::pointers;
 use crate::handle::Cublas;
-use crate::number::{C32, C64, Scalar};
-use crate::operand::{Dense, Operation, Region, accumulate, each, either};
+use crate::operand::{either, plain};
 use crate::status::Status;
-use crate::triangle::{Named, Triangle};
 
 /// The shape of the matrices of a batch, and where their pointers are.
 #[derive(Clone, Copy)]
@@ -75,91 +77,6 @@ fn for_each(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Writes a whole matrix.
-fn store<T: Scalar>(call: Call, matrix: Matrix, values: &Dense<T>) -> Result<(), Error> {
-    let into = matrix.reach(call)?;
-    accumulate(&into, Region::Full, T::default(), Some(&|i, j| values.at(i, j)), |_, _, new| new);
-    Ok(())
-}
-
-/// Replaces a matrix by its factors L and U, with rows exchanged if there is a place for the pivots (from 1). Returns the first column
-/// whose pivot is zero, from 1, or 0.
-fn lu<T: Scalar>(a: &mut Dense<T>, n: usize, mut pivots: Option<&mut Vec<i32>>) -> i32 {
-    let mut info = 0;
-    for k in 0..n {
-        if let Some(pivots) = &mut pivots {
-            let mut best = k;
-            for i in k + 1..n {
-                if a.at(i, k).taxi() > a.at(best, k).taxi() {
-                    best = i;
-                }
-            }
-            pivots.push(best as i32 + 1);
-            if best != k {
-                (0..n).for_each(|j| a.values.swap(k + j * n, best + j * n));
-            }
-        }
-        let pivot = a.at(k, k);
-        if pivot.is_zero() {
-            if info == 0 {
-                info = k as i32 + 1;
-            }
-            continue;
-        }
-        for i in k + 1..n {
-            a.values[i + k * n] = a.at(i, k) / pivot;
-        }
-        for j in k + 1..n {
-            let by = a.at(k, j);
-            for i in k + 1..n {
-                a.values[i + j * n] = a.at(i, j) - a.at(i, k) * by;
-            }
-        }
-    }
-    info
-}
-
-/// Exchanges rows as pivots say, forwards or backwards.
-fn exchange<T: Scalar>(b: &mut Dense<T>, columns: usize, pivots: &[i32], backwards: bool) {
-    let rows = b.rows;
-    let steps: Vec<(usize, usize)> = pivots
-        .iter()
-        .enumerate()
-        .map(|(k, &pivot)| (k, (pivot as usize).clamp(1, rows.max(1)) - 1))
-        .collect();
-    let mut exchange = |&(k, other): &(usize, usize)| {
-        if other != k {
-            (0..columns).for_each(|j| b.values.swap(k + j * rows, other + j * rows));
-        }
-    };
-    match backwards {
-        true => steps.iter().rev().for_each(&mut exchange),
-        false => steps.iter().for_each(&mut exchange),
-    }
-}
-
-/// Solves a system with the factors of a matrix.
-fn solve<T: Scalar>(
-    factors: &crate::call::Reached,
-    pivots: &[i32],
-    operation: Operation,
-    b: &mut Dense<T>,
-    columns: usize,
-) {
-    let named = |is_upper| Named { matrix: factors.of, is_upper, operation, is_unit: !is_upper };
-    let (lower, upper) = (named(false), named(true));
-    let solve = |named: Named, b: &mut Dense<T>| Triangle::<T>::of(factors, named, false).solve(b, columns);
-    if operation.transposed {
-        solve(upper, b);
-        solve(lower, b);
-        exchange(b, columns, pivots, true);
-    } else {
-        exchange(b, columns, pivots, false);
-        solve(lower, b);
-        solve(upper, b);
-    }
-}
-
 /// The pivots of a member of a batch; none if the program has none.
 fn pivots_of(call: Call, pivots: Option<Range>, i: usize, n: usize) -> Result<Vec<i32>, Error> {
     match pivots {
@@ -199,10 +116,10 @@ fn getrf<T: Scalar>(
     call.submit(move || {
         let matrices = a.matrices::<T>(call)?;
         for_each(count, n * n * n, |i| {
-            let mut values = Dense::<T>::load(&matrices[i].reach(call)?, false);
+            let mut values = Dense::<T>::load(&matrices[i].reach(call.name)?, false);
             let mut chosen = Vec::new();
             let first = lu(&mut values, n, pivots.is_some().then_some(&mut chosen));
-            store(call, matrices[i], &values)?;
+            store(call.name, matrices[i], &values)?;
             if let Some(range) = pivots {
                 let memory = range.reach(call.name)?;
                 chosen.iter().enumerate().for_each(|(k, &pivot)| memory.write(i * n + k, pivot));
@@ -222,7 +139,7 @@ fn getrs<T: Scalar>(
     info: Ptr,
     count: i64,
 ) -> Result<(), Status> {
-    let operation = Operation::plain(trans)?;
+    let operation = plain(trans)?;
     let (n, columns, count) = (size(n)?, size(columns)?, size(count)?);
     leading(a.1, n)?;
     leading(b.1, n)?;
@@ -236,9 +153,9 @@ fn getrs<T: Scalar>(
     call.submit(move || {
         let (a, b) = (a.matrices::<T>(call)?, b.matrices::<T>(call)?);
         for_each(count, n * n * columns, |i| {
-            let mut values = Dense::<T>::load(&b[i].reach(call)?, false);
-            solve(&a[i].reach(call)?, &pivots_of(call, pivots, i, n)?, operation, &mut values, columns);
-            store(call, b[i], &values)
+            let mut values = Dense::<T>::load(&b[i].reach(call.name)?, false);
+            solve(&a[i].reach(call.name)?, &pivots_of(call, pivots, i, n)?, operation, &mut values, columns);
+            store(call.name, b[i], &values)
         })
     })
 }
@@ -247,16 +164,6 @@ fn getrs<T: Scalar>(
 fn no_mistake(info: Ptr) -> Result<(), Status> {
     // SAFETY: the program promises an integer in memory of the host.
     unsafe { Out::<i32, Cublas>::new(info.cast()) }.write(0)
-}
-
-/// The diagonal element of a triangle that is zero, from 1, or 0.
-fn singular<T: Scalar>(values: &Dense<T>, n: usize) -> i32 {
-    (0..n).find(|&i| values.at(i, i).is_zero()).map_or(0, |i| i as i32 + 1)
-}
-
-/// The unit matrix.
-fn unit<T: Scalar>(n: usize) -> Dense<T> {
-    Dense::new(n, n, |i, j| if i == j { T::ONE } else { T::default() })
 }
 
 /// Inverses from the factors of many matrices.
@@ -281,12 +188,12 @@ fn getri<T: Scalar>(
     call.submit(move || {
         let (a, c) = (a.matrices::<T>(call)?, c.matrices::<T>(call)?);
         for_each(count, n * n * n, |i| {
-            let factors = a[i].reach(call)?;
+            let factors = a[i].reach(call.name)?;
             let first = singular(&Dense::<T>::load(&factors, false), n);
             if first == 0 {
                 let mut values = unit::<T>(n);
                 solve(&factors, &pivots_of(call, pivots, i, n)?, Operation::NONE, &mut values, n);
-                store(call, c[i], &values)?;
+                store(call.name, c[i], &values)?;
             }
             tell(call, Some(info), i, first)
         })
@@ -316,70 +223,20 @@ fn matinv<T: Scalar>(
     call.submit(move || {
         let (a, c) = (a.matrices::<T>(call)?, c.matrices::<T>(call)?);
         for_each(count, n * n * n, |i| {
-            let mut values = Dense::<T>::load(&a[i].reach(call)?, false);
+            let mut values = Dense::<T>::load(&a[i].reach(call.name)?, false);
             let mut pivots = Vec::new();
             let first = lu(&mut values, n, Some(&mut pivots));
             if first == 0 {
                 let into = c[i];
                 // The factors go where the inverse will be.
-                store(call, into, &values)?;
+                store(call.name, into, &values)?;
                 let mut inverse = unit::<T>(n);
-                solve(&into.reach(call)?, &pivots, Operation::NONE, &mut inverse, n);
-                store(call, into, &inverse)?;
+                solve(&into.reach(call.name)?, &pivots, Operation::NONE, &mut inverse, n);
+                store(call.name, into, &inverse)?;
             }
             tell(call, Some(info), i, first)
         })
     })
-}
-
-/// Replaces a matrix by R and the vectors of the reflections that make Q, and returns their factors (LAPACK's `geqr2`).
-fn qr<T: Scalar>(a: &mut Dense<T>, m: usize, n: usize) -> Vec<T> {
-    let mut factors = Vec::new();
-    for k in 0..m.min(n) {
-        let head = a.at(k, k);
-        let wide = |value: T| value.wide().map(|part| part * part).iter().sum::<f64>();
-        let below: f64 = (k + 1..m).map(|i| wide(a.at(i, k))).sum();
-        let [re, im] = head.wide();
-        if below == 0.0 && im == 0.0 {
-            factors.push(T::default());
-            continue;
-        }
-        let beta = -(below + wide(head)).sqrt().copysign(re);
-        let tau = T::of((beta - re) / beta, -im / beta);
-        let scale = T::ONE / (head - T::of(beta, 0.0));
-        for i in k + 1..m {
-            a.values[i + k * m] = a.at(i, k) * scale;
-        }
-        a.values[k + k * m] = T::of(beta, 0.0);
-        for j in k + 1..n {
-            reflect(a, m, k, tau.conjugate(), j, None);
-        }
-        factors.push(tau);
-    }
-    factors
-}
-
-/// Applies a reflection, whose vector is below the diagonal of a column, to a column of the same matrix or of another.
-fn reflect<T: Scalar>(
-    a: &mut Dense<T>,
-    m: usize,
-    k: usize,
-    by: T,
-    column: usize,
-    other: Option<&mut Dense<T>>,
-) {
-    let vector: Vec<T> = std::iter::once(T::ONE).chain((k + 1..m).map(|i| a.at(i, k))).collect();
-    let into = match other {
-        Some(other) => other,
-        None => a,
-    };
-    let start = k + column * into.rows;
-    let values = &mut into.values[start..start + vector.len()];
-    let sum = vector.iter().zip(values.iter()).fold(T::default(), |sum, (v, &x)| sum + v.conjugate() * x);
-    let step = by * sum;
-    for (value, &v) in values.iter_mut().zip(&vector) {
-        *value = *value - v * step;
-    }
 }
 
 /// Factors QR of many matrices.
@@ -403,10 +260,10 @@ fn geqrf<T: Scalar>(
     call.submit(move || {
         let (a, tau) = (a.matrices::<T>(call)?, tau.matrices::<T>(call)?);
         for_each(count, m * n * least, |i| {
-            let mut values = Dense::<T>::load(&a[i].reach(call)?, false);
+            let mut values = Dense::<T>::load(&a[i].reach(call.name)?, false);
             let factors = qr(&mut values, m, n);
-            store(call, a[i], &values)?;
-            store(call, tau[i], &Dense { values: factors, rows: least })
+            store(call.name, a[i], &values)?;
+            store(call.name, tau[i], &Dense { values: factors, rows: least })
         })
     })
 }
@@ -437,12 +294,12 @@ fn gels<T: Scalar>(
     call.submit(move || {
         let (a, c) = (a.matrices::<T>(call)?, c.matrices::<T>(call)?);
         for_each(count, m * n * n, |i| {
-            let mut values = Dense::<T>::load(&a[i].reach(call)?, false);
+            let mut values = Dense::<T>::load(&a[i].reach(call.name)?, false);
             let factors = qr(&mut values, m, n);
-            store(call, a[i], &values)?;
+            store(call.name, a[i], &values)?;
             let first = singular(&values, n);
             if first == 0 {
-                let mut right = Dense::<T>::load(&c[i].reach(call)?, false);
+                let mut right = Dense::<T>::load(&c[i].reach(call.name)?, false);
                 for (k, factor) in factors.iter().enumerate() {
                     (0..columns)
                         .for_each(|j| reflect(&mut values, m, k, factor.conjugate(), j, Some(&mut right)));
@@ -451,11 +308,11 @@ fn gels<T: Scalar>(
                 let square = a[i].top(n);
                 let named =
                     Named { matrix: square, is_upper: true, operation: Operation::NONE, is_unit: false };
-                Triangle::<T>::load(call, named, false)?.solve(&mut top, columns);
+                Triangle::<T>::load(call.name, named, false)?.solve(&mut top, columns);
                 for j in 0..columns {
                     (0..n).for_each(|i| right.values[i + j * m] = top.at(i, j));
                 }
-                store(call, c[i], &right)?;
+                store(call.name, c[i], &right)?;
             }
             tell(call, infos, i, first)
         })
@@ -471,7 +328,7 @@ fn trsm<T: Scalar>(
     [a, b]: [(Ptr, i64); 2],
     count: i64,
 ) -> Result<(), Status> {
-    let (is_right, is_upper, operation) = (either(side)?, either(uplo)?, Operation::plain(trans)?);
+    let (is_right, is_upper, operation) = (either(side)?, either(uplo)?, plain(trans)?);
     let is_unit = either(diag)?;
     let (m, n, count) = (size(m)?, size(n)?, size(count)?);
     let order = if is_right { n } else { m };
@@ -489,14 +346,14 @@ fn trsm<T: Scalar>(
         let a = if alpha.is_zero() { Vec::new() } else { a.matrices::<T>(call)? };
         for_each(count, m * n * order, |i| {
             if alpha.is_zero() {
-                return store(call, b[i], &Dense { values: vec![T::default(); m * n], rows: m });
+                return store(call.name, b[i], &Dense { values: vec![T::default(); m * n], rows: m });
             }
-            let mut values = Dense::<T>::load(&b[i].reach(call)?, is_right);
+            let mut values = Dense::<T>::load(&b[i].reach(call.name)?, is_right);
             values.values.iter_mut().for_each(|value| *value = alpha * *value);
             let named = Named { matrix: a[i], is_upper, operation, is_unit };
-            Triangle::<T>::load(call, named, is_right)?.solve(&mut values, if is_right { m } else { n });
+            Triangle::<T>::load(call.name, named, is_right)?.solve(&mut values, if is_right { m } else { n });
             let result = if is_right { Dense::new(m, n, |i, j| values.at(j, i)) } else { values };
-            store(call, b[i], &result)
+            store(call.name, b[i], &result)
         })
     })
 }

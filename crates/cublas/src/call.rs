@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mathlib::{Error, Memory, OutOfBounds, Range, Stream, driver, is_of_device, submit, synchronize};
+use linalg::{Kind, Matrix, Scalar, Vector};
+use mathlib::{Error, OutOfBounds, Range, Stream, driver, is_of_device, submit, synchronize};
 
 use crate::declare::Ptr;
 use crate::handle::Handle;
-use crate::number::{self, Kind, Scalar};
 use crate::status::Status;
 
 /// A call of a function.
@@ -48,7 +48,7 @@ impl<T: Scalar> Coefficient<T> {
             Coefficient::Device(range, kind) => {
                 let memory = range.reach(call.name)?;
                 // SAFETY: the range is one element.
-                Ok(unsafe { number::read(kind, memory.pointer(), 0) })
+                Ok(unsafe { linalg::read(kind, memory.pointer(), 0) })
             }
         }
     }
@@ -63,36 +63,6 @@ pub enum Destination {
     Device(Range, Kind),
 }
 
-/// Numbers of a kind in device memory.
-#[derive(Clone, Copy)]
-pub struct Vector {
-    range: Range,
-    kind: Kind,
-    count: usize,
-    step: i64,
-}
-
-/// A matrix in device memory, by columns.
-#[derive(Clone, Copy)]
-pub struct Matrix {
-    range: Range,
-    /// The kind of its elements.
-    pub kind: Kind,
-    /// Its rows.
-    pub rows: usize,
-    /// Its columns.
-    pub columns: usize,
-    /// From one column to the next, in elements.
-    pub ld: usize,
-}
-
-/// A matrix that the host can reach.
-pub struct Reached {
-    memory: Memory,
-    /// The matrix.
-    pub of: Matrix,
-}
-
 /// A size that the program passes.
 ///
 /// # Errors
@@ -105,32 +75,6 @@ pub fn size(value: i64) -> Result<usize, Status> {
 fn refuse(call: &str, error: &OutOfBounds) -> Status {
     driver::failed(call, &error.to_string());
     Status::INVALID_VALUE
-}
-
-/// Elements of a kind at a pointer.
-fn range(
-    pointer: Ptr,
-    kind: Kind,
-    count: usize,
-    what: &str,
-    shape: &dyn Fn() -> String,
-) -> Result<Range, OutOfBounds> {
-    let (parts, bytes) = kind.parts();
-    let count = count.saturating_mul(parts);
-    match bytes {
-        1 => Range::of::<u8>(pointer.cast(), count, what, shape),
-        2 => Range::of::<u16>(pointer.cast(), count, what, shape),
-        4 => Range::of::<u32>(pointer.cast(), count, what, shape),
-        _ => Range::of::<u64>(pointer.cast(), count, what, shape),
-    }
-}
-
-/// How many elements a matrix spans.
-fn extent(rows: usize, columns: usize, ld: usize) -> usize {
-    match rows.min(columns) {
-        0 => 0,
-        _ => (columns - 1).saturating_mul(ld).saturating_add(rows),
-    }
 }
 
 impl Call {
@@ -165,12 +109,12 @@ impl Call {
             return Err(Status::INVALID_VALUE);
         }
         if self.on_device {
-            let range = range(pointer, kind, 1, what, &|| "one value, pointer mode device".into());
+            let range = linalg::range(pointer, kind, 1, what, &|| "one value, pointer mode device".into());
             return Ok(Coefficient::Device(range.map_err(|error| refuse(self.name, &error))?, kind));
         }
         self.expect_host(what, pointer)?;
         // SAFETY: the program promises such a value, in memory of the host.
-        Ok(Coefficient::Known(unsafe { number::read(kind, pointer.cast_const().cast(), 0) }))
+        Ok(Coefficient::Known(unsafe { linalg::read(kind, pointer.cast_const().cast(), 0) }))
     }
 
     /// A scalar of the type that the function computes with.
@@ -202,7 +146,8 @@ impl Call {
             return Err(Status::INVALID_VALUE);
         }
         if self.on_device {
-            let range = range(pointer, kind, 1, "the result", &|| "one value, pointer mode device".into());
+            let range =
+                linalg::range(pointer, kind, 1, "the result", &|| "one value, pointer mode device".into());
             return Ok(Destination::Device(range.map_err(|error| refuse(self.name, &error))?, kind));
         }
         self.expect_host("the result", pointer)?;
@@ -221,13 +166,7 @@ impl Call {
         count: usize,
         step: i64,
     ) -> Result<Vector, Status> {
-        let span = match count {
-            0 => 0,
-            _ => (count - 1).saturating_mul(step.unsigned_abs() as usize).saturating_add(1),
-        };
-        let range = range(pointer, kind, span, what, &|| format!("{count} elements, inc {step}"));
-        let range = range.map_err(|error| refuse(self.name, &error))?;
-        Ok(Vector { range, kind, count, step })
+        Vector::at(what, kind, pointer, count, step).map_err(|error| refuse(self.name, &error))
     }
 
     /// Elements one after the other: a packed matrix.
@@ -235,10 +174,7 @@ impl Call {
     /// # Errors
     /// If they are not allocated.
     pub fn packed(&self, what: &str, kind: Kind, pointer: Ptr, order: usize) -> Result<Matrix, Status> {
-        let count = order.saturating_mul(order + 1) / 2;
-        let range = range(pointer, kind, count, what, &|| format!("packed, order {order}"));
-        let range = range.map_err(|error| refuse(self.name, &error))?;
-        Ok(Matrix { range, kind, rows: count, columns: 1, ld: count.max(1) })
+        Matrix::packed(what, kind, pointer, order).map_err(|error| refuse(self.name, &error))
     }
 
     /// A matrix.
@@ -254,7 +190,7 @@ impl Call {
         ld: i64,
     ) -> Result<Matrix, Status> {
         let ld = leading(ld, rows)?;
-        matrix_at(what, kind, pointer, [rows, columns], ld).map_err(|error| refuse(self.name, &error))
+        Matrix::at(what, kind, pointer, [rows, columns], ld).map_err(|error| refuse(self.name, &error))
     }
 
     /// Queues work.
@@ -276,7 +212,7 @@ impl Call {
     ) -> Result<(), Status> {
         self.deliver_with(to, work, |kind, place, value| {
             // SAFETY: the place is for one element of the kind.
-            unsafe { number::write(kind, place, 0, value) }
+            unsafe { linalg::write(kind, place, 0, value) }
         })
     }
 
@@ -326,23 +262,7 @@ pub fn leading(ld: i64, rows: usize) -> Result<usize, Status> {
     size(ld).ok().filter(|&ld| ld >= rows.max(1)).ok_or(Status::INVALID_VALUE)
 }
 
-/// A matrix at a pointer; for pointers that are in device memory, when the work runs.
-///
-/// # Errors
-/// If it is not allocated.
-pub fn matrix_at(
-    what: &str,
-    kind: Kind,
-    pointer: Ptr,
-    [rows, columns]: [usize; 2],
-    ld: usize,
-) -> Result<Matrix, OutOfBounds> {
-    let shape = || format!("{columns} columns of {rows} elements of {} bytes, ld {ld}", kind.bytes());
-    let range = range(pointer, kind, extent(rows, columns, ld), what, &shape)?;
-    Ok(Matrix { range, kind, rows, columns, ld })
-}
-
-/// The same, with the error of work.
+/// A matrix whose pointer lies in device memory, when the work runs.
 ///
 /// # Errors
 /// If it is not allocated.
@@ -354,108 +274,8 @@ pub fn matrix_of(
     shape: [usize; 2],
     ld: usize,
 ) -> Result<Matrix, Error> {
-    matrix_at(what, kind, pointer, shape, ld).map_err(|error| {
+    Matrix::at(what, kind, pointer, shape, ld).map_err(|error| {
         driver::failed(call.name, &error.to_string());
         Error::ILLEGAL_ADDRESS
     })
-}
-
-impl Vector {
-    /// How many elements it has.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The place of an element, in elements.
-    fn place(&self, index: usize) -> isize {
-        let first = if self.step < 0 { (self.count as i64 - 1) * -self.step } else { 0 };
-        (first + index as i64 * self.step) as isize
-    }
-
-    /// Its values.
-    ///
-    /// # Errors
-    /// If the memory has gone.
-    pub fn load<T: Scalar>(&self, call: Call) -> Result<Vec<T>, Error> {
-        let memory = self.range.reach(call.name)?;
-        let start: *mut u8 = memory.pointer();
-        // SAFETY: the range has these elements.
-        Ok((0..self.count).map(|i| unsafe { number::read(self.kind, start, self.place(i)) }).collect())
-    }
-
-    /// Writes values, as many as it has. With a step of 0, the last one stays.
-    ///
-    /// # Errors
-    /// If the memory has gone.
-    pub fn store<T: Scalar>(&self, call: Call, values: &[T]) -> Done {
-        let memory = self.range.reach(call.name)?;
-        let start: *mut u8 = memory.pointer();
-        let bytes = self.kind.bytes();
-        for (i, &value) in values.iter().enumerate() {
-            // SAFETY: the range has these elements.
-            unsafe { number::write(self.kind, start, self.place(i), value) };
-        }
-        if self.step.unsigned_abs() <= 1 {
-            memory.wrote::<u8>(0, memory.count::<u8>());
-        } else {
-            (0..values.len()).for_each(|i| memory.wrote::<u8>(self.place(i) as usize * bytes, bytes));
-        }
-        Ok(())
-    }
-}
-
-impl Matrix {
-    /// Its first rows, at most those that it has.
-    pub fn top(self, rows: usize) -> Matrix {
-        Matrix { rows: rows.min(self.rows), ..self }
-    }
-
-    /// The matrix, when the work runs.
-    ///
-    /// # Errors
-    /// If the memory has gone.
-    pub fn reach(self, call: Call) -> Result<Reached, Error> {
-        Ok(Reached { memory: self.range.reach(call.name)?, of: self })
-    }
-}
-
-impl Reached {
-    /// Its first element.
-    pub fn start<T>(&self) -> *mut T {
-        self.memory.pointer::<u8>().cast()
-    }
-
-    /// Reads an element.
-    pub fn read<T: Scalar>(&self, row: usize, column: usize) -> T {
-        debug_assert!(row < self.of.rows && column < self.of.columns, "an element beyond the matrix");
-        // SAFETY: the range has this element.
-        unsafe { number::read(self.of.kind, self.start(), (row + column * self.of.ld) as isize) }
-    }
-
-    /// Writes an element. [`Reached::wrote`] tells the driver.
-    pub fn write<T: Scalar>(&self, row: usize, column: usize, value: T) {
-        debug_assert!(row < self.of.rows && column < self.of.columns, "an element beyond the matrix");
-        // SAFETY: the range has this element.
-        unsafe { number::write(self.of.kind, self.start(), (row + column * self.of.ld) as isize, value) }
-    }
-
-    /// Its values, by columns without gaps.
-    pub fn load<T: Scalar>(&self) -> Vec<T> {
-        let Matrix { rows, columns, .. } = self.of;
-        (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j))).map(|(i, j)| self.read(i, j)).collect()
-    }
-
-    /// Tells the driver that rows of a column have been written.
-    pub fn wrote_rows(&self, rows: std::ops::Range<usize>, column: usize) {
-        let bytes = self.of.kind.bytes();
-        self.memory.wrote::<u8>((rows.start + column * self.of.ld) * bytes, rows.len() * bytes);
-    }
-
-    /// Tells the driver that all elements have been written.
-    pub fn wrote(&self) {
-        match self.of.ld == self.of.rows {
-            true => self.memory.wrote::<u8>(0, self.memory.count::<u8>()),
-            false => (0..self.of.columns).for_each(|column| self.wrote_rows(0..self.of.rows, column)),
-        }
-    }
 }

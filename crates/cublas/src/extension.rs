@@ -2,9 +2,9 @@
 
 use crate::call::{Call, Coefficient, leading, size};
 use crate::declare::{Ptr, routines};
-use crate::number::{C32, C64, Scalar};
-use crate::operand::{Operation, Region, accumulate, each, either};
+use crate::operand::{either, operation};
 use crate::status::Status;
+use linalg::{C32, C64, Matrix, Operation, Reached, Region, Scalar, accumulate, each};
 
 /// C = alpha op(A) + beta op(B).
 fn geam<T: Scalar>(
@@ -14,7 +14,7 @@ fn geam<T: Scalar>(
     [alpha, beta]: [Ptr; 2],
     [a, b, c]: [(Ptr, i64); 3],
 ) -> Result<(), Status> {
-    let operations = [Operation::of(transa)?, Operation::of(transb)?];
+    let operations = [operation(transa)?, operation(transb)?];
     let shape = [size(m)?, size(n)?];
     leading(c.1, shape[0])?;
     let (alpha, beta) = (call.scalar::<T>("alpha", alpha)?, call.scalar::<T>("beta", beta)?);
@@ -44,12 +44,12 @@ fn geam<T: Scalar>(
     let c = call.matrix("C", T::KIND, c.0, shape, c.1)?;
     call.submit(move || {
         let (alpha, beta) = (alpha.get(call)?, beta.get(call)?);
-        let reach = |matrix: Option<crate::call::Matrix>, scalar: T| match matrix {
-            Some(matrix) if !scalar.is_zero() => matrix.reach(call).map(Some),
+        let reach = |matrix: Option<Matrix>, scalar: T| match matrix {
+            Some(matrix) if !scalar.is_zero() => matrix.reach(call.name).map(Some),
             _ => Ok(None),
         };
-        let (a, b, into) = (reach(a, alpha)?, reach(b, beta)?, c.reach(call)?);
-        let element = |from: &crate::call::Reached, operation: Operation, i: usize, j: usize| {
+        let (a, b, into) = (reach(a, alpha)?, reach(b, beta)?, c.reach(call.name)?);
+        let element = |from: &Reached, operation: Operation, i: usize, j: usize| {
             let (row, column) = if operation.transposed { (j, i) } else { (i, j) };
             operation.element(from.read::<T>(row, column))
         };
@@ -86,7 +86,7 @@ fn dgmm<T: Scalar>(
     let x = call.vector("x", T::KIND, x.0, if is_right { shape[1] } else { shape[0] }, x.1)?;
     let c = call.matrix("C", T::KIND, c.0, shape, c.1)?;
     call.submit(move || {
-        let (from, x, into) = (a.reach(call)?, x.load::<T>(call)?, c.reach(call)?);
+        let (from, x, into) = (a.reach(call.name)?, x.load::<T>(call.name)?, c.reach(call.name)?);
         let value = |i, j| from.read::<T>(i, j) * x[if is_right { j } else { i }];
         accumulate(&into, Region::Full, T::default(), Some(&value), |_, _, new| new);
         Ok(())
@@ -110,7 +110,7 @@ fn repack<T: Scalar>(
     let packed = call.packed("AP", T::KIND, packed, n)?;
     let a = call.matrix("A", T::KIND, a.0, [n, n], a.1)?;
     call.submit(move || {
-        let (packed, full) = (packed.reach(call)?, a.reach(call)?);
+        let (packed, full) = (packed.reach(call.name)?, a.reach(call.name)?);
         let region = Region::triangle(is_upper);
         each(n, n * n, |j| {
             for i in region.rows(n, j) {

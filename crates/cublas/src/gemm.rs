@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use caller::In;
+use linalg::{C32, C64, Kind, Matrix, Operation, Region, Scalar, Source, accumulate, each, multiply};
 use mathlib::{Error, Range, is_of_device};
 
-use crate::call::{Call, Coefficient, Matrix, leading, matrix_of, size};
+use crate::call::{Call, Coefficient, leading, matrix_of, size};
 use crate::declare::{Ptr, routines};
 use crate::handle::Cublas;
-use crate::number::{C32, C64, Kind, Scalar};
-use crate::operand::{Operation, Region, Source, accumulate, each, kind, multiply};
+use crate::operand::{kind, operation};
 use crate::status::Status;
 
 /// The types of a product: of the matrices, of `alpha` and `beta`, and how factors are rounded.
@@ -49,7 +49,7 @@ impl Shape {
     /// The shape that arguments name.
     fn of(operations: [u32; 2], sizes: [i64; 3], ld: [i64; 3]) -> Result<Shape, Status> {
         let [a, b] = operations;
-        let operations = [Operation::of(a)?, Operation::of(b)?];
+        let operations = [operation(a)?, operation(b)?];
         let [m, n, k] = sizes;
         let sizes = [size(m)?, size(n)?, size(k)?];
         let mut shape = Shape { operations, sizes, leading: [1; 3] };
@@ -105,10 +105,10 @@ fn run<T: Scalar>(
         true => None,
         false => {
             let (a, b) = (Source { matrix: a, operation: left }, Source { matrix: b, operation: right });
-            Some(multiply::<T>(call, shape.sizes, a, b, types.tf32)?)
+            Some(multiply::<T>(call.name, shape.sizes, a, b, types.tf32)?)
         }
     };
-    let into = c.reach(call)?;
+    let into = c.reach(call.name)?;
     if types.c == Kind::I32 {
         // Integers are exact, and wrap around.
         let [alpha, beta] = [alpha, beta].map(|factor| factor.wide()[0] as i64);

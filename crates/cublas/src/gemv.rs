@@ -1,13 +1,12 @@
 //! Level 2: a general matrix and vectors. The matrix is a factor of a product with one column, so the result is that of `gemm`.
 
+use linalg::{C32, C64, Held, Kind, Matrix, Operation, Scalar, Vector, factor, product};
 use mathlib::Error;
 
-use crate::call::{Call, Coefficient, Matrix, Vector, leading, matrix_of, size};
+use crate::call::{Call, Coefficient, leading, matrix_of, size};
 use crate::declare::{Ptr, routines};
 use crate::gemm::pointers;
-use crate::number::{C32, C64, Kind, Scalar, factor};
-use crate::operand::{Held, Operation};
-use crate::product::product;
+use crate::operand::operation;
 use crate::status::Status;
 
 /// y = alpha sums + beta y.
@@ -15,12 +14,12 @@ use crate::status::Status;
 /// # Errors
 /// If the memory has gone.
 pub fn update<T: Scalar>(call: Call, y: Vector, (alpha, beta): (T, T), sums: &[T]) -> Result<(), Error> {
-    let old = if beta.is_zero() { Vec::new() } else { y.load::<T>(call)? };
+    let old = if beta.is_zero() { Vec::new() } else { y.load::<T>(call.name)? };
     let new: Vec<T> = match old.is_empty() {
         true => sums.iter().map(|&sum| alpha * sum).collect(),
         false => sums.iter().zip(old).map(|(&sum, old)| alpha * sum + beta * old).collect(),
     };
-    y.store(call, &new)
+    y.store(call.name, &new)
 }
 
 /// The factors `alpha` and `beta`.
@@ -69,7 +68,7 @@ fn gemv_now<T: Scalar>(
     if scalars.0.is_zero() {
         return update(call, y, scalars, &vec![T::default(); y.count()]);
     }
-    let (a, x) = (Held::<T>::new(call, a, false)?, x.load::<T>(call)?);
+    let (a, x) = (Held::<T>::new(call.name, a, false)?, x.load::<T>(call.name)?);
     // SAFETY: the values are there while the factor lives.
     let x = unsafe { factor(x.as_ptr(), [1, columns.max(1)], false) };
     let sums = product([rows, 1, columns], a.factor(operation), x);
@@ -103,7 +102,7 @@ impl General {
     ) -> Result<General, Status> {
         let sizes = [size(m)?, size(n)?];
         let (lda, steps) = (leading(lda, sizes[0])?, [step(incx)?, step(incy)?]);
-        Ok(General { operation: Operation::of(trans)?, sizes, lda, steps, kinds: [T::KIND; 3] })
+        Ok(General { operation: operation(trans)?, sizes, lda, steps, kinds: [T::KIND; 3] })
     }
 
     /// The elements of x and of y.

@@ -1,13 +1,13 @@
 //! Level 1: vectors. Sums of many elements (dot products, norms) are made of 8 sums, of the elements whose index has the same rest, for
 //! every 4096 elements; these 8 are added pairwise, and the sums of the parts in ascending order. The norm and its squares are `f64`.
 
+use linalg::{C32, C64, Kind, Scalar, Vector, list};
 use mathlib::Error;
 
-use crate::call::{Call, Vector, size};
+use crate::call::{Call, size};
 use crate::declare::{Ptr, routines};
 use crate::gemm::with_type;
-use crate::number::{C32, C64, Kind, Scalar};
-use crate::operand::{kind, list};
+use crate::operand::kind;
 use crate::status::Status;
 
 /// Elements of a part of a sum.
@@ -102,9 +102,9 @@ fn axpy<T: Scalar>(
         if alpha.is_zero() {
             return Ok(());
         }
-        let (x, old) = (x.load::<T>(call)?, y.load::<T>(call)?);
+        let (x, old) = (x.load::<T>(call.name)?, y.load::<T>(call.name)?);
         let new: Vec<T> = x.into_iter().zip(old).map(|(x, y)| alpha * x + y).collect();
-        y.store(call, &new)
+        y.store(call.name, &new)
     })
 }
 
@@ -119,11 +119,11 @@ fn scal<T: Scalar>(call: Call, types: Types, n: i64, alpha: Ptr, x: (Ptr, i64)) 
     let x = call.vector("x", types.x, x.0, n, x.1)?;
     call.submit(move || {
         let alpha = alpha.get(call)?;
-        let scaled = x.load::<T>(call)?.into_iter().map(|value| match is_real {
+        let scaled = x.load::<T>(call.name)?.into_iter().map(|value| match is_real {
             true => T::from_parts(alpha.re() * value.re(), alpha.re() * value.im()),
             false => alpha * value,
         });
-        x.store(call, &scaled.collect::<Vec<T>>())
+        x.store(call.name, &scaled.collect::<Vec<T>>())
     })
 }
 
@@ -131,7 +131,7 @@ fn scal<T: Scalar>(call: Call, types: Types, n: i64, alpha: Ptr, x: (Ptr, i64)) 
 fn copy<T: Scalar>(call: Call, types: Types, n: i64, x: (Ptr, i64), y: (Ptr, i64)) -> Result<(), Status> {
     let n = length(n);
     let (x, y) = (call.vector("x", types.x, x.0, n, x.1)?, call.vector("y", types.y, y.0, n, y.1)?);
-    if n == 0 { Ok(()) } else { call.submit(move || y.store(call, &x.load::<T>(call)?)) }
+    if n == 0 { Ok(()) } else { call.submit(move || y.store(call.name, &x.load::<T>(call.name)?)) }
 }
 
 /// x and y change places.
@@ -142,9 +142,9 @@ fn swap<T: Scalar>(call: Call, types: Types, n: i64, x: (Ptr, i64), y: (Ptr, i64
         return Ok(());
     }
     call.submit(move || {
-        let (first, second) = (x.load::<T>(call)?, y.load::<T>(call)?);
-        x.store(call, &second)?;
-        y.store(call, &first)
+        let (first, second) = (x.load::<T>(call.name)?, y.load::<T>(call.name)?);
+        x.store(call.name, &second)?;
+        y.store(call.name, &first)
     })
 }
 
@@ -161,7 +161,7 @@ fn dot<T: Scalar>(
     let to = call.destination(result, types.scalar)?;
     let (x, y) = (call.vector("x", types.x, x.0, n, x.1)?, call.vector("y", types.y, y.0, n, y.1)?);
     call.deliver(to, move || {
-        let (x, y) = (x.load::<T>(call)?, y.load::<T>(call)?);
+        let (x, y) = (x.load::<T>(call.name)?, y.load::<T>(call.name)?);
         Ok(sum(n, |i| x[i].conjugate_if(conjugated) * y[i]))
     })
 }
@@ -177,7 +177,7 @@ fn nrm2<T: Scalar>(call: Call, types: Types, n: i64, x: (Ptr, i64), result: Ptr)
     let to = call.destination(result, types.scalar)?;
     let (n, x) = positive(&call, types.x, n, x)?;
     call.deliver(to, move || {
-        let x = x.load::<T>(call)?;
+        let x = x.load::<T>(call.name)?;
         let wide = |i: usize| x[i].wide();
         let largest = (0..n)
             .flat_map(wide)
@@ -206,7 +206,7 @@ fn asum<T: Scalar>(call: Call, types: Types, n: i64, x: (Ptr, i64), result: Ptr)
     let to = call.destination(result, types.scalar)?;
     let (n, x) = positive(&call, types.x, n, x)?;
     call.deliver(to, move || {
-        let x = x.load::<T>(call)?;
+        let x = x.load::<T>(call.name)?;
         Ok(T::real(sum(n, |i| x[i].taxi())))
     })
 }
@@ -223,7 +223,7 @@ fn extreme<T: Scalar>(
     let to = call.destination(result, if call.is_wide { Kind::R64 } else { Kind::I32 })?;
     let (n, x) = positive(&call, kind, n, x)?;
     let work = move || -> Result<i64, Error> {
-        let x = x.load::<T>(call)?;
+        let x = x.load::<T>(call.name)?;
         let mut best: Option<(usize, T::Real)> = None;
         for (i, value) in x.iter().map(|value| value.taxi()).enumerate() {
             let is_better = match best {

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use crate::call::{Call, Coefficient, Matrix, Reached, leading, size};
+use crate::call::{Call, Coefficient, leading, size};
 use crate::declare::{Ptr, routines};
 use crate::gemv::{Factors, General, step, update};
-use crate::number::{C32, C64, Kind, Scalar};
-use crate::operand::{Operation, Region, each, either, list};
+use crate::operand::{either, plain};
 use crate::status::Status;
+use linalg::{C32, C64, Kind, Matrix, Operation, Reached, Region, Scalar, each, list};
 
 /// How a square matrix is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn gbmv<T: Scalar>(
         if scalars.0.is_zero() {
             return update(call, y, scalars, &vec![T::default(); of_y]);
         }
-        let (from, x) = (a.reach(call)?, x.load::<T>(call)?);
+        let (from, x) = (a.reach(call.name)?, x.load::<T>(call.name)?);
         let sums = list(of_y, of_y * (kl + ku + 1), |i| {
             let (before, after, end) = if operation.transposed { (ku, kl, m) } else { (kl, ku, n) };
             let columns = i.saturating_sub(before)..(i + after + 1).min(end);
@@ -142,7 +142,7 @@ fn symmetric<T: Scalar>(
         if scalars.0.is_zero() {
             return update(call, y, scalars, &vec![T::default(); n]);
         }
-        let (from, x) = (half.matrix.reach(call)?, x.load::<T>(call)?);
+        let (from, x) = (half.matrix.reach(call.name)?, x.load::<T>(call.name)?);
         let sums = list(n, n * half.band(n / 2).len(), |i| {
             let at = |j: usize| {
                 let is_there = if half.is_upper { i <= j } else { j <= i };
@@ -171,13 +171,13 @@ fn triangular<T: Scalar>(
 ) -> Result<(), Status> {
     let n = size(n)?;
     let half = Half::of(&call, T::KIND, uplo, n, storage, a)?;
-    let (operation, is_unit) = (Operation::plain(trans)?, either(diag)?);
+    let (operation, is_unit) = (plain(trans)?, either(diag)?);
     let x = call.vector("x", T::KIND, x, n, step(incx)?)?;
     if n == 0 {
         return Ok(());
     }
     call.submit(move || {
-        let (from, mut values) = (half.matrix.reach(call)?, x.load::<T>(call)?);
+        let (from, mut values) = (half.matrix.reach(call.name)?, x.load::<T>(call.name)?);
         let at = |i: usize, j: usize| {
             if i == j && is_unit {
                 return T::ONE;
@@ -194,11 +194,11 @@ fn triangular<T: Scalar>(
                 let sum = columns.fold(values[i], |sum, j| sum - at(i, j) * values[j]);
                 values[i] = if is_unit { sum } else { sum / at(i, i) };
             }
-            return x.store(call, &values);
+            return x.store(call.name, &values);
         }
         let sums =
             list(n, n * half.band(n / 2).len(), |i| row(half.columns(i, operation), |j| at(i, j), &values));
-        x.store(call, &sums)
+        x.store(call.name, &sums)
     })
 }
 
@@ -242,7 +242,7 @@ fn rank<T: Scalar>(
         if alpha.is_zero() {
             return Ok(());
         }
-        let (x, y, into) = (x.load::<T>(call)?, y.load::<T>(call)?, half.matrix.reach(call)?);
+        let (x, y, into) = (x.load::<T>(call.name)?, y.load::<T>(call.name)?, half.matrix.reach(call.name)?);
         let is_conjugated = how.is_hermitian;
         each(n, n * n, |j| {
             for i in Region::triangle(half.is_upper).rows(n, j) {
@@ -284,7 +284,7 @@ fn ger<T: Scalar>(
         if alpha.is_zero() {
             return Ok(());
         }
-        let (x, y, into) = (x.load::<T>(call)?, y.load::<T>(call)?, a.reach(call)?);
+        let (x, y, into) = (x.load::<T>(call.name)?, y.load::<T>(call.name)?, a.reach(call.name)?);
         each(n, m * n, |j| {
             let by = alpha * y[j].conjugate_if(is_conjugated);
             (0..m).for_each(|i| into.write(i, j, into.read::<T>(i, j) + x[i] * by));

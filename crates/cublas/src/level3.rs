@@ -1,12 +1,12 @@
 //! Level 3: symmetric, Hermitian and triangular matrices. A product is computed whole, also where only a triangle is written.
 
-use crate::call::{Call, Coefficient, Matrix, size};
+use crate::call::{Call, Coefficient, size};
 use crate::declare::{Ptr, routines};
-use crate::number::{C32, C64, Kind, Scalar};
-use crate::operand::{Dense, Held, Operation, Region, accumulate, either, kind};
-use crate::product::product;
+use crate::operand::{either, kind, plain};
 use crate::status::Status;
-use crate::triangle::{Named, Triangle};
+use linalg::{
+    C32, C64, Dense, Held, Kind, Matrix, Named, Operation, Region, Scalar, Triangle, accumulate, product,
+};
 
 /// A symmetric or Hermitian matrix, of which a triangle is in memory, whole.
 fn whole<T: Scalar>(
@@ -15,7 +15,7 @@ fn whole<T: Scalar>(
     is_upper: bool,
     is_hermitian: bool,
 ) -> Result<Dense<T>, mathlib::Error> {
-    let from = matrix.reach(call)?;
+    let from = matrix.reach(call.name)?;
     Ok(Dense::new(matrix.rows, matrix.rows, |i, j| {
         let is_there = if is_upper { i <= j } else { j <= i };
         let value: T = if is_there { from.read(i, j) } else { from.read(j, i) };
@@ -58,13 +58,13 @@ fn symmetric<T: Scalar>(
     let c = call.matrix("C", T::KIND, c.0, [m, n], c.1)?;
     call.submit(move || {
         let (alpha, beta) = (alpha.get(call)?, beta.get(call)?);
-        let into = c.reach(call)?;
+        let into = c.reach(call.name)?;
         if alpha.is_zero() {
             accumulate::<T>(&into, Region::Full, beta, None, |_, _, new| new);
             return Ok(());
         }
         let a = whole::<T>(call, a, is_upper, is_hermitian)?;
-        let b = Held::<T>::new(call, b, false)?;
+        let b = Held::<T>::new(call.name, b, false)?;
         let (a, b) = (a.part(0, 0, Operation::NONE), b.factor(Operation::NONE));
         let sums = if is_right { product([m, n, order], b, a) } else { product([m, n, order], a, b) };
         accumulate(&into, Region::Full, beta, Some(&|i, j| alpha * sums.at::<T>(i, j)), |_, _, new| new);
@@ -127,13 +127,13 @@ fn rank<T: Scalar>(
     let (left, right) = if is_turned { (turned, Operation::NONE) } else { (Operation::NONE, turned) };
     call.submit(move || {
         let (alpha, beta) = (alpha.get(call)?, beta.get(call)?);
-        let into = c.reach(call)?;
+        let into = c.reach(call.name)?;
         let finish = |i: usize, j: usize, new: T| if conjugated && i == j { T::real(new.re()) } else { new };
         if alpha.is_zero() || k == 0 {
             accumulate::<T>(&into, region, beta, None, finish);
             return Ok(());
         }
-        let (a, b) = (Held::<T>::new(call, a, tf32(&call))?, Held::<T>::new(call, b, tf32(&call))?);
+        let (a, b) = (Held::<T>::new(call.name, a, tf32(&call))?, Held::<T>::new(call.name, b, tf32(&call))?);
         let sums = product([n, n, k], a.factor(left), b.factor(right));
         let value = |i, j| {
             let value = alpha * sums.at::<T>(i, j);
@@ -197,7 +197,7 @@ fn triangular<T: Scalar>(
     alpha: Ptr,
     [a, b, c]: [(Ptr, i64); 3],
 ) -> Result<(), Status> {
-    let (is_upper, operation, is_unit) = (either(uplo)?, Operation::plain(trans)?, either(diag)?);
+    let (is_upper, operation, is_unit) = (either(uplo)?, plain(trans)?, either(diag)?);
     let (m, n) = (size(m)?, size(n)?);
     let order = if how.is_right { n } else { m };
     crate::call::leading(a.1, order)?;
@@ -215,14 +215,14 @@ fn triangular<T: Scalar>(
     let named = Named { matrix, is_upper, operation, is_unit };
     call.submit(move || {
         let alpha = alpha.get(call)?;
-        let into = c.reach(call)?;
+        let into = c.reach(call.name)?;
         if alpha.is_zero() {
             accumulate::<T>(&into, Region::Full, T::default(), None, |_, _, new| new);
             return Ok(());
         }
         // From the right, everything is transposed.
-        let triangle = Triangle::<T>::load(call, named, how.is_right)?;
-        let mut of = Dense::<T>::load(&b.reach(call)?, how.is_right);
+        let triangle = Triangle::<T>::load(call.name, named, how.is_right)?;
+        let mut of = Dense::<T>::load(&b.reach(call.name)?, how.is_right);
         let columns = if how.is_right { m } else { n };
         let result = if how.is_solved {
             of.values.iter_mut().for_each(|value| *value = alpha * *value);

@@ -1,9 +1,7 @@
 //! NVIDIA's library of linear algebra (cuBLAS) on a CPU: `libcublas.so.12` and `libcublas.so.13` on ptxvm's CUDA driver.
 //!
-//! Its work runs in stream order on device memory in place (`mathlib`). Products are those of the crates `gemm-f32` and `gemm-f64`, with
-//! sums in a fixed order: see `product.rs`. All other sums are in ascending order of their index, with products and sums rounded
-//! separately, but for those of vectors (`level1.rs`). So results have the same bits for any number of threads, and on every machine
-//! with FMA.
+//! Its work runs in stream order on device memory in place (`mathlib`), and computes with `linalg`, whose sums have a fixed order. Those of
+//! vectors are described in `level1.rs`. So results have the same bits for any number of threads, and on every machine with FMA.
 //!
 //! Each file has a group of functions of the manual, declared with `routines!`. `docs/cublas.md` lists them all, and the bounds of errors.
 
@@ -17,14 +15,11 @@ mod handle;
 mod level1;
 mod level2;
 mod level3;
-mod number;
 mod operand;
-mod product;
 mod refused;
 mod rotation;
 mod status;
 mod transfer;
-mod triangle;
 
 pub use mathlib::Function;
 pub use status::Status;

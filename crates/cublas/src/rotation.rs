@@ -4,8 +4,8 @@ use crate::call::{Call, Destination};
 use crate::declare::{Ptr, routines};
 use crate::gemm::with_type;
 use crate::level1::{Types, length, mixed, real_of, with_real};
-use crate::number::{C32, C64, Kind, Scalar};
 use crate::status::Status;
+use linalg::{C32, C64, Kind, Scalar};
 
 /// Rotates points (x, y): x = c x + s y, y = c y - conj(s) x.
 fn rot<T: Scalar>(
@@ -24,15 +24,15 @@ fn rot<T: Scalar>(
     let (x, y) = (call.vector("x", types.x, x.0, n, x.1)?, call.vector("y", types.y, y.0, n, y.1)?);
     call.submit(move || {
         let (c, s) = (c.get(call)?, s.get(call)?);
-        let pairs: Vec<(T, T)> = x.load::<T>(call)?.into_iter().zip(y.load::<T>(call)?).collect();
+        let pairs: Vec<(T, T)> = x.load::<T>(call.name)?.into_iter().zip(y.load::<T>(call.name)?).collect();
         let scale = |by: T, value: T| match by.im() == T::Real::default() {
             true => T::from_parts(by.re() * value.re(), by.re() * value.im()),
             false => by * value,
         };
         let first: Vec<T> = pairs.iter().map(|&(x, y)| scale(c, x) + scale(s, y)).collect();
         let second: Vec<T> = pairs.iter().map(|&(x, y)| scale(c, y) - scale(s.conjugate(), x)).collect();
-        x.store(call, &first)?;
-        y.store(call, &second)
+        x.store(call.name, &first)?;
+        y.store(call.name, &second)
     })
 }
 
@@ -59,11 +59,11 @@ fn rotm<T: Scalar>(
             1.0 => [h11, T::ONE, -T::ONE, h22],
             _ => return Ok(()),
         };
-        let pairs: Vec<(T, T)> = x.load::<T>(call)?.into_iter().zip(y.load::<T>(call)?).collect();
+        let pairs: Vec<(T, T)> = x.load::<T>(call.name)?.into_iter().zip(y.load::<T>(call.name)?).collect();
         let first: Vec<T> = pairs.iter().map(|&(x, y)| matrix[0] * x + matrix[1] * y).collect();
         let second: Vec<T> = pairs.iter().map(|&(x, y)| matrix[2] * x + matrix[3] * y).collect();
-        x.store(call, &first)?;
-        y.store(call, &second)
+        x.store(call.name, &first)?;
+        y.store(call.name, &second)
     })
 }
 
@@ -102,12 +102,12 @@ fn small<T: Scalar, const IN: usize, const OUT: usize>(
                 Destination::Device(range, kind) => {
                     let memory = range.reach(call.name)?;
                     // SAFETY: the range is one element of the kind.
-                    unsafe { crate::number::write(kind, memory.pointer(), 0, value) };
+                    unsafe { linalg::write(kind, memory.pointer(), 0, value) };
                     memory.wrote::<u8>(0, kind.bytes());
                 }
                 // SAFETY: the program promises room for the result.
                 Destination::Host(place, kind) => unsafe {
-                    crate::number::write(kind, std::ptr::with_exposed_provenance_mut(place), 0, value);
+                    linalg::write(kind, std::ptr::with_exposed_provenance_mut(place), 0, value);
                 },
             }
         }

@@ -2,7 +2,7 @@
 
 use mathlib::Error;
 
-use crate::call::{Call, Matrix, Reached};
+use crate::memory::{Matrix, Reached};
 use crate::number::Scalar;
 use crate::operand::{Dense, Operation, list};
 use crate::product::product;
@@ -36,8 +36,8 @@ impl<T: Scalar> Triangle<T> {
     ///
     /// # Errors
     /// If its memory has gone.
-    pub fn load(call: Call, named: Named, again: bool) -> Result<Triangle<T>, Error> {
-        let reached = named.matrix.reach(call)?;
+    pub fn load(who: &str, named: Named, again: bool) -> Result<Triangle<T>, Error> {
+        let reached = named.matrix.reach(who)?;
         Ok(Triangle::of(&reached, named, again))
     }
 

@@ -1,0 +1,19 @@
+//! Linear algebra on device memory, for our versions of cuBLAS and its kin: numbers, vectors and matrices in place, products with sums
+//! in a fixed order, triangular systems, factors.
+//!
+//! Products are those of the crates `gemm-f32` and `gemm-f64`: see `product.rs`. All other sums are in ascending order of their index,
+//! with products and sums rounded separately. So results have the same bits for any number of threads, and on every machine with FMA.
+
+mod factors;
+mod memory;
+mod number;
+mod operand;
+mod product;
+mod triangle;
+
+pub use factors::{exchange, lu, qr, reflect, singular, solve, unit};
+pub use memory::{Matrix, Reached, Vector, range};
+pub use number::{C32, C64, Kind, Scalar, factor, read, to_tf32, write};
+pub use operand::{Dense, Held, Operation, Region, Source, accumulate, each, list, multiply, store};
+pub use product::{Factor, Multiply, Product, product};
+pub use triangle::{Named, Triangle};
