@@ -1,5 +1,5 @@
-//! The names under which the dynamic linker knows the library: it is that of CUDA 12 and of CUDA 13, whose functions are the same. It
-//! has the version nodes of both, because programs that were linked with NVIDIA's want one of them; the symbols themselves have no
+//! The names under which the dynamic linker knows the library: it is that of CUDA 12 and of CUDA 13, whose functions are the same, and
+//! cuBLASLt besides. It has the version nodes of all, because programs that were linked with NVIDIA's want one of them; the symbols themselves have no
 //! version, which satisfies both.
 
 fn main() -> std::io::Result<()> {
@@ -8,7 +8,10 @@ fn main() -> std::io::Result<()> {
         let folder = std::env::var_os("OUT_DIR").unwrap_or_default();
         // The compiler also passes a version script: it names the symbols.
         let script = std::path::Path::new(&folder).join("versions");
-        std::fs::write(&script, "libcublas.so.12 { };\nlibcublas.so.13 { };\n")?;
+        std::fs::write(
+            &script,
+            "libcublas.so.12 { };\nlibcublas.so.13 { };\nlibcublasLt.so.12 { };\nlibcublasLt.so.13 { };\n",
+        )?;
         println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={}", script.display());
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcublas.so.12");
     }

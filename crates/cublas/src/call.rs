@@ -72,7 +72,7 @@ pub fn size(value: i64) -> Result<usize, Status> {
 }
 
 /// Reports memory that does not suffice.
-fn refuse(call: &str, error: &OutOfBounds) -> Status {
+pub fn refuse(call: &str, error: &OutOfBounds) -> Status {
     driver::failed(call, &error.to_string());
     Status::INVALID_VALUE
 }
@@ -93,6 +93,15 @@ impl Call {
             math: settings.math,
             is_wide,
         })
+    }
+
+    /// Begins a call of cuBLASLt, which names its stream itself.
+    ///
+    /// # Errors
+    /// If there is no such handle, or no driver.
+    pub fn light(name: &'static str, handle: Ptr, stream: Ptr, on_device: bool) -> Result<Call, Status> {
+        let call = Call::begin(name, handle, true)?;
+        Ok(Call { stream: Stream::of(stream), on_device, ..call })
     }
 
     /// A scalar of a kind.

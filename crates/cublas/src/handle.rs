@@ -67,11 +67,62 @@ fn version() -> [c_int; 3] {
 /// The log of the program: no function writes to it, because `PTXVM_LOG` has the same.
 static CALLBACK: Mutex<usize> = Mutex::new(0);
 
+/// The version as one number.
+pub fn version_number() -> c_int {
+    let [major, minor, patch] = version();
+    major * 10000 + minor * 100 + patch
+}
+
+/// The version of the CUDA runtime that belongs to the library.
+pub fn runtime_version() -> usize {
+    let [major, minor, _] = version();
+    (major * 1000 + minor * 10) as usize
+}
+
+/// A part of the version.
+///
+/// # Errors
+/// If there is no such part, or the pointer is null.
+pub fn property(which: c_uint, result: Out<c_int, Cublas>) -> Result<(), Status> {
+    result.write(*version().get(which as usize).ok_or(Status::INVALID_VALUE)?)
+}
+
+/// Makes a handle, in the current context.
+///
+/// # Errors
+/// If the pointer is null, or there is no driver.
+pub fn create(result: Out<Ptr, Cublas>) -> Result<(), Status> {
+    if result.is_null() {
+        return Err(Status::INVALID_VALUE);
+    }
+    let context = enter(None).map_err(|_| Status::NOT_INITIALIZED)?;
+    let settings = Settings {
+        stream: Stream::default(),
+        on_device: false,
+        math: 0,
+        atomics: 0,
+        multiprocessors: 0,
+        emulation: 0,
+    };
+    result.write(HANDLES.insert(Handle { context, settings: Mutex::new(settings) }))
+}
+
+/// Gives a handle back, after its work.
+///
+/// # Errors
+/// If there is no such handle.
+pub fn destroy(handle: Ptr) -> Result<(), Status> {
+    let removed = HANDLES.remove(handle).ok_or(Status::NOT_INITIALIZED)?;
+    enter(Some(removed.context))?;
+    // The work of a stream that has gone, or of a capture, needs no waiting.
+    let _ = mathlib::synchronize(removed.settings().stream);
+    Ok(())
+}
+
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 extern "C" fn cublasGetCudartVersion() -> usize {
-    let [major, minor, _] = version();
-    (major * 1000 + minor * 10) as usize
+    runtime_version()
 }
 
 /// It returns no status.
@@ -83,37 +134,16 @@ pub(crate) static VERSION: &[&[mathlib::Function]] = &[&[mathlib::Function {
 
 api! { API: Status, name;
     /// Makes a handle, in the current context.
-    cublasCreate_v2 (handle: Out<Ptr, Cublas>) {
-        if handle.is_null() {
-            return Err(Status::INVALID_VALUE);
-        }
-        let context = enter(None).map_err(|_| Status::NOT_INITIALIZED)?;
-        let settings = Settings {
-            stream: Stream::default(),
-            on_device: false,
-            math: 0,
-            atomics: 0,
-            multiprocessors: 0,
-            emulation: 0,
-        };
-        handle.write(HANDLES.insert(Handle { context, settings: Mutex::new(settings) }))
-    }
+    cublasCreate_v2 (handle: Out<Ptr, Cublas>) { create(handle) }
     /// Gives a handle back, after its work.
-    cublasDestroy_v2 (handle: Ptr) {
-        let removed = HANDLES.remove(handle).ok_or(Status::NOT_INITIALIZED)?;
-        enter(Some(removed.context))?;
-        // The work of a stream that has gone, or of a capture, needs no waiting.
-        let _ = mathlib::synchronize(removed.settings().stream);
-        Ok(())
-    }
+    cublasDestroy_v2 (handle: Ptr) { destroy(handle) }
     /// The version of the library.
     cublasGetVersion_v2 (_handle: Ptr, result: Out<c_int, Cublas>) {
-        let [major, minor, patch] = version();
-        result.write(major * 10000 + minor * 100 + patch)
+        result.write(version_number())
     }
     /// A part of the version: major, minor or patch.
     cublasGetProperty (which: c_uint, result: Out<c_int, Cublas>) {
-        result.write(*version().get(which as usize).ok_or(Status::INVALID_VALUE)?)
+        property(which, result)
     }
     /// Chooses the stream of a handle's work.
     cublasSetStream_v2 (handle: Ptr, stream: Ptr) {

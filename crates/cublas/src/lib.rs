@@ -1,4 +1,4 @@
-//! NVIDIA's library of linear algebra (cuBLAS) on a CPU: `libcublas.so.12` and `libcublas.so.13` on ptxvm's CUDA driver.
+//! NVIDIA's library of linear algebra (cuBLAS, with cuBLASLt) on a CPU: `libcublas.so.12` and `libcublas.so.13` on ptxvm's CUDA driver.
 //!
 //! Its work runs in stream order on device memory in place (`mathlib`), and computes with `linalg`, whose sums have a fixed order. Those of
 //! vectors are described in `level1.rs`. So results have the same bits for any number of threads, and on every machine with FMA.
@@ -15,6 +15,7 @@ mod handle;
 mod level1;
 mod level2;
 mod level3;
+mod lt;
 mod operand;
 mod refused;
 mod rotation;
@@ -37,7 +38,19 @@ static ROUTINES: &[&[&[&[Function]]]] = &[
 ];
 
 /// The others.
-static TABLES: &[&[&[Function]]] = &[handle::API, handle::VERSION, refused::API, status::API, transfer::API];
+static TABLES: &[&[&[Function]]] = &[
+    handle::API,
+    handle::VERSION,
+    lt::ALGORITHM,
+    lt::DESCRIPTOR,
+    lt::LIBRARY,
+    lt::MATMUL,
+    lt::TRANSFORM,
+    lt::VALUES,
+    refused::API,
+    status::API,
+    transfer::API,
+];
 
 /// All functions.
 pub fn functions() -> impl Iterator<Item = &'static Function> {

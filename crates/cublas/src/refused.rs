@@ -1,5 +1,6 @@
 //! The functions that the library does not have: those of the interface without handles that cuBLAS had before version 4, those that
-//! divide work among devices (`cublasXt`), and some without a manual. With those of the other files, they are all of cuBLAS 12.9 and 13.
+//! divide work among devices (`cublasXt`), those of cuBLASLt for emulated products and groups, and some without a manual. With those of
+//! the other files, they are all of cuBLAS 12.9 and 13 that programs can know.
 
 use mathlib::refused;
 
@@ -93,6 +94,21 @@ refused! { API: Status;
     cublasIsamin
     cublasIzamax
     cublasIzamin
+    cublasLtAlgoCharacteristicGetAttribute
+    cublasLtClearNvjetCache
+    cublasLtCtxInit
+    cublasLtEmulationDescCreate
+    cublasLtEmulationDescDestroy
+    cublasLtEmulationDescGetAttribute
+    cublasLtEmulationDescInit_internal
+    cublasLtEmulationDescSetAttribute
+    cublasLtGetEnvironmentMode
+    cublasLtGroupedMatrixLayoutCreate
+    cublasLtGroupedMatrixLayoutInit_internal
+    cublasLtHeuristicLutSerializeEntry
+    cublasLtMatmulAlgoConfigGetAttributeRange
+    cublasLtSetEnvironmentMode
+    cublasLtShutdownCtx
     cublasSasum
     cublasSaxpy
     cublasSbdmm

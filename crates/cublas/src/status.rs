@@ -39,7 +39,7 @@ impl From<mathlib::Error> for Status {
 }
 
 /// The name of a status.
-fn name(status: u32) -> &'static CStr {
+pub fn name(status: u32) -> &'static CStr {
     match status {
         0 => c"CUBLAS_STATUS_SUCCESS",
         1 => c"CUBLAS_STATUS_NOT_INITIALIZED",
@@ -56,7 +56,7 @@ fn name(status: u32) -> &'static CStr {
 }
 
 /// What a status means, in our words.
-fn describe(status: u32) -> &'static CStr {
+pub fn describe(status: u32) -> &'static CStr {
     match status {
         0 => c"success",
         1 => c"there is no such handle, or no driver",

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use ptxvm_cublas::{Function, functions};
 
 /// What holds for all functions.
-const HEAD: &str = "# The functions of libcublas.so.12 and .13
+const HEAD: &str = "# The functions of libcublas.so and libcublasLt.so, 12 and 13
 
-From the declarations in crates/cublas, by `PTXVM_WRITE_DOCS=1 cargo test -p ptxvm-cublas --test page`. The symbols are those of cuBLAS 12.9 and 13; both \
+From the declarations in crates/cublas, by `PTXVM_WRITE_DOCS=1 cargo test -p ptxvm-cublas --test page`. The symbols are those of cuBLAS 12.9 and 13; all \
 names are one library.
 
 `ptxvm exec` gives it to a program that links or opens cuBLAS, before NVIDIA's own. It needs ptxvm's [driver](libcuda.md): with another one, \
@@ -54,6 +54,23 @@ tests compare with sums in twice the precision: `PTXVM_SHAPES=10000 cargo test -
 `GemmEx` and the like take `f16`, `bf16`, `int8` (to `int32` or `float`), `float`, `double`, `cuComplex` and `cuDoubleComplex`; other types are \
 `CUBLAS_STATUS_NOT_SUPPORTED`.
 
+## cuBLASLt
+
+The same file is `libcublasLt.so.12` and `.13`, because a handle of cuBLAS is also one of cuBLASLt. There is one algorithm, number 0; it needs no workspace, \
+and what a program chooses of it (tiles, stages, split sums) is remembered without effect. The sums are those of `gemm`.
+
+- **Layouts**: by columns, by rows, and the three orders of tiles (`COL32`, `COL4_4R2_8C`, `COL32_2R_4R4`), all in `cublasLtMatmul` and `cublasLtMatrixTransform`; \
+batches at strides or by pointers. Planar complex matrices and groups are refused.
+- **Types** (A and B, then C and D): halves, brain floats, singles, doubles, both complex ones; halves and brain floats to singles; int8 to int32, int8 or singles; \
+E4M3 and E5M2 (not both E5M2), with C of halves, brain floats or singles and D of these or of 8 bits. What is too large for 8 bits becomes the largest finite number.
+- **Scales**: one for each matrix, or one for each row of A and each column of B (`OUTER_VEC_32F`). `AMAX_D` is the largest magnitude before the scale of D. \
+Block scales and 4-bit types are refused.
+- **Factors**: in memory of the host or of the device, one for each row too.
+- **Epilogues**: bias, ReLU and GELU with and without the matrix beside the result, their gradients, gradients of the bias (`BGRADA` and `BGRADB` as well), for \
+real results. GELU is the approximation by a hyperbolic tangent, computed in double precision. The sums of a bias's gradient are in ascending order.
+- Unverified, as no machine with a GPU was asked: that a bit of ReLU's mask is set where the argument is greater than 0 (rather than not less), and lies lowest \
+first; that `D` of int8 rounds ties to even.
+
 ## What they do
 
 A name with `_64` behind it takes 64-bit integers and does the same; it is left out here.
@@ -80,7 +97,7 @@ fn page() -> String {
         let _ = writeln!(text, "| {} | {} |", symbols.join(" "), summary.trim());
     }
     text += "\n## What is refused\n\nThese return `CUBLAS_STATUS_NOT_SUPPORTED`, and say so once on stderr: functions without handles, of before cuBLAS 4; \
-             `cublasXt`, which divides work among devices; and a few without a manual.\n\n";
+             `cublasXt`, which divides work among devices; `cublasLt` for emulated products and groups; and a few without a manual.\n\n";
     let missing = functions().filter(|function| !function.supported);
     text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');
@@ -97,7 +114,7 @@ fn no_function_is_declared_twice() {
     let mut symbols: Vec<_> = functions().map(|function| function.symbol).collect();
     symbols.sort_unstable();
     symbols.dedup();
-    // As many as cuBLAS 12.4 exports, and 4 newer ones.
-    assert_eq!((symbols.len(), functions().count()), (744, 744));
+    // As many as cuBLAS 12.4 exports, 4 newer ones, and 62 of cuBLASLt.
+    assert_eq!((symbols.len(), functions().count()), (744 + 62, 744 + 62));
     assert!(functions().all(|function| !function.supported || !function.summary.is_empty()));
 }

@@ -5,6 +5,7 @@
 //! with products and sums rounded separately. So results have the same bits for any number of threads, and on every machine with FMA.
 
 mod factors;
+mod fp8;
 mod memory;
 mod number;
 mod operand;
@@ -12,6 +13,7 @@ mod product;
 mod triangle;
 
 pub use factors::{exchange, lu, qr, reflect, singular, solve, unit};
+pub use fp8::Fp8;
 pub use memory::{Matrix, Reached, Vector, range};
 pub use number::{C32, C64, Kind, Scalar, factor, read, to_tf32, write};
 pub use operand::{Dense, Held, Operation, Region, Source, accumulate, each, list, multiply, store};

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
+use crate::fp8::Fp8;
 use crate::product::{Factor, Multiply, Product};
 
 /// `cuComplex`.
@@ -12,7 +13,7 @@ pub type C64 = Complex<f64>;
 
 /// A type of numbers in memory (`cudaDataType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "bits, and whether complex, brain or integer")]
+#[allow(missing_docs, reason = "bits, and whether complex, brain or integer, or the format of 8 bits")]
 pub enum Kind {
     R16,
     B16,
@@ -22,6 +23,8 @@ pub enum Kind {
     C64,
     I8,
     I32,
+    E4M3,
+    E5M2,
 }
 
 impl Kind {
@@ -36,6 +39,8 @@ impl Kind {
             5 => Kind::C64,
             10 => Kind::I32,
             14 => Kind::B16,
+            28 => Kind::E4M3,
+            29 => Kind::E5M2,
             _ => return None,
         })
     }
@@ -43,7 +48,7 @@ impl Kind {
     /// Its size in bytes.
     pub fn bytes(self) -> usize {
         match self {
-            Kind::I8 => 1,
+            Kind::I8 | Kind::E4M3 | Kind::E5M2 => 1,
             Kind::R16 | Kind::B16 => 2,
             Kind::R32 | Kind::I32 => 4,
             Kind::R64 | Kind::C32 => 8,
@@ -215,11 +220,13 @@ pub unsafe fn read<T: Scalar>(kind: Kind, start: *const u8, index: isize) -> T {
             }
             Kind::I8 => T::of(at.cast::<i8>().read().into(), 0.0),
             Kind::I32 => T::of(at.cast::<i32>().read_unaligned().into(), 0.0),
+            Kind::E4M3 => T::of(Fp8::E4M3.decode(at.read()), 0.0),
+            Kind::E5M2 => T::of(Fp8::E5M2.decode(at.read()), 0.0),
         }
     }
 }
 
-/// Writes a number as an element of a kind, rounded to nearest even; integers are cut to their bits.
+/// Writes a number as an element of a kind, rounded to nearest even; integers are cut to their bits, and numbers of 8 bits saturate.
 ///
 /// # Safety
 /// There must be room for such an element.
@@ -240,6 +247,8 @@ pub unsafe fn write<T: Scalar>(kind: Kind, start: *mut u8, index: isize, value: 
             Kind::C64 => at.cast::<C64>().write_unaligned(C64::of(re, im)),
             Kind::I8 => at.cast::<i8>().write(re as i64 as i8),
             Kind::I32 => at.cast::<i32>().write_unaligned(re as i64 as i32),
+            Kind::E4M3 => at.write(Fp8::E4M3.encode(re)),
+            Kind::E5M2 => at.write(Fp8::E5M2.encode(re)),
         }
     }
 }

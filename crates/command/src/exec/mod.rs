@@ -40,6 +40,9 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libnvidia-ml.so.1", "libnvidia-ml.so"], &["libnvidia-ml.so.1", "libptxvm_nvml.so"]),
     (&["libcublas.so.12", "libcublas.so"], &["libcublas.so.12", "libptxvm_cublas.so"]),
     (&["libcublas.so.13"], &["libcublas.so.13", "libptxvm_cublas.so"]),
+    // The same file: a handle of the one is a handle of the other.
+    (&["libcublasLt.so.12", "libcublasLt.so"], &["libcublas.so.12", "libptxvm_cublas.so"]),
+    (&["libcublasLt.so.13"], &["libcublas.so.13", "libptxvm_cublas.so"]),
     (&["libcufft.so.11", "libcufft.so"], &["libcufft.so.11", "libptxvm_cufft.so"]),
     (&["libcufft.so.12"], &["libcufft.so.12", "libptxvm_cufft.so"]),
     (&["libcurand.so.10", "libcurand.so"], &["libcurand.so.10", "libptxvm_curand.so"]),

@@ -11,6 +11,7 @@ mod gemm;
 mod level1;
 mod level2;
 mod level3;
+mod lt;
 mod systems;
 
 use rig::{Buffer, Dense, Handle, NAN, Num, Stored, Ty, ok};
