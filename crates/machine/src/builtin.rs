@@ -5,6 +5,8 @@
 
 use check::module::Function;
 
+use crate::device_runtime::RuntimeCall;
+
 /// A function that this machine implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
@@ -24,6 +26,8 @@ pub enum Builtin {
     /// `void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)`: a store, as the handle is an
     /// address here.
     SetConditional,
+    /// A function of the device runtime.
+    Runtime(RuntimeCall),
 }
 
 impl Builtin {
@@ -37,7 +41,7 @@ impl Builtin {
             "cudaCGGetIntrinsicHandle" => Builtin::GroupHandle,
             "cudaCGSynchronize" => Builtin::GridSynchronize,
             "cudaGraphSetConditional" => Builtin::SetConditional,
-            _ => return None,
+            _ => Builtin::Runtime(RuntimeCall::of(name)?),
         })
     }
 
@@ -53,6 +57,7 @@ impl Builtin {
             Builtin::GroupHandle => (&[4], Some(8)),
             Builtin::GridSynchronize => (&[8, 4], Some(4)),
             Builtin::SetConditional => (&[8, 4], None),
+            Builtin::Runtime(call) => call.signature(),
         }
     }
 
@@ -82,8 +87,8 @@ pub fn why_missing(name: &str) -> String {
         ", a function of libdevice: link libdevice.10.bc into the kernel before it becomes PTX, as nvcc, numba and \
          Triton do"
     } else if name.starts_with("cuda") {
-        ", a function of CUDA's device runtime (libcudadevrt), which is not here: a kernel cannot launch kernels, \
-         nor wait for them"
+        ", a function of CUDA's device runtime (libcudadevrt), which has only what launches kernels here: a kernel cannot wait \
+         for others"
     } else {
         ", but no module has a body for it: give the file that defines it to the same run"
     };

@@ -349,6 +349,7 @@ impl Device {
             workspace: cooperative.transpose()?,
             block_memory,
             start: Stopwatch::start(),
+            runtime: Default::default(),
             kernel: known,
             image,
             config,
@@ -356,7 +357,7 @@ impl Device {
     }
 }
 
-fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), LaunchError> {
+pub(crate) fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), LaunchError> {
     let invalid = |what: String| Err(LaunchError::Invalid(what));
     let show = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");
     for (what, extents, limits) in

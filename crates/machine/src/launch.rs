@@ -47,6 +47,8 @@ pub struct LaunchConfig {
     pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u64,
+    /// How many kernels are above it that have launched one another.
+    pub nesting: u32,
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
     /// (`cooperative_groups::grid_group::sync`). There may be at most [`COOPERATIVE_BLOCKS`].
     pub cooperative: bool,
@@ -107,6 +109,7 @@ impl LaunchConfig {
             block,
             cluster: None,
             dynamic_shared: 0,
+            nesting: 0,
             cooperative: false,
             threads: None,
             deterministic: false,

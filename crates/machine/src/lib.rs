@@ -10,6 +10,7 @@ pub mod builtin;
 mod cluster_size;
 mod cooperative;
 mod device;
+pub mod device_runtime;
 mod error;
 mod fault;
 mod kernel;

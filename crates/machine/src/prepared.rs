@@ -1,7 +1,7 @@
 //! A prepared launch: what every engine reads of it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use check::module::{FuncId, Module, VarId};
@@ -9,6 +9,7 @@ use isa::Space;
 
 use crate::block_memory::BlockMemory;
 use crate::cooperative::Workspace;
+use crate::device_runtime::DeviceRuntime;
 use crate::fault::FaultKind;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
@@ -42,6 +43,8 @@ pub struct Launch {
     /// For a kernel with `.minperctamemory`.
     pub(crate) block_memory: Option<BlockMemory>,
     pub(crate) start: Stopwatch,
+    /// What its threads have asked of the device runtime.
+    pub(crate) runtime: Mutex<DeviceRuntime>,
 }
 
 impl std::fmt::Debug for Launch {

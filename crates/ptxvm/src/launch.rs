@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
 use isa::{Action, Effect, Kind, Type};
+use machine::device_runtime::{Child, Work};
 use machine::{
     Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, NativeCode, ObserverHandle, Output,
     Place, Undefined,
@@ -151,6 +152,9 @@ pub enum Engine {
     /// One thread at a time, as the manual reads: slow. Tests compare the interpreter with it.
     Reference,
 }
+
+/// What runs a prepared launch.
+type Run<'r> = &'r mut dyn FnMut(&machine::Launch) -> Result<LaunchReport, LaunchError>;
 
 /// A launch in preparation. The default is one block of one thread (or of the kernel's `.reqntid`) without arguments.
 /// It can be sent to another thread, and keeps its module and arrays alive.
@@ -325,31 +329,29 @@ impl Launch {
     /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`].
     pub fn run(self) -> Result<LaunchReport, Error> {
         let engine = self.engine;
-        self.run_on(|launch| match engine {
+        self.run_on(&mut |launch| match engine {
             Engine::Reference => reference::run(launch),
             Engine::Auto | Engine::Interpreter | Engine::Native => vm::run(launch),
         })
     }
 
-    /// Runs the kernel under a debugger, on the reference engine.
+    /// Runs the kernel under a debugger, on the reference engine. Kernels that it launches run after it, without the debugger.
     ///
     /// # Errors
     /// As [`Launch::run`]; [`Error::Cancelled`] if the debugger quits.
     pub fn debug(self, debugger: &mut dyn Debugger) -> Result<LaunchReport, Error> {
-        self.run_on(|launch| reference::debug(launch, debugger))
+        let mut debugger = Some(debugger);
+        self.run_on(&mut |launch| match debugger.take() {
+            Some(debugger) => reference::debug(launch, debugger),
+            None => reference::run(launch),
+        })
     }
 
-    fn run_on(
-        self,
-        run: impl FnOnce(&machine::Launch) -> Result<LaunchReport, LaunchError>,
-    ) -> Result<LaunchReport, Error> {
+    fn run_on(self, run: Run<'_>) -> Result<LaunchReport, Error> {
         machine::caught(|| self.run_now(run)).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
     }
 
-    fn run_now(
-        mut self,
-        run: impl FnOnce(&machine::Launch) -> Result<LaunchReport, LaunchError>,
-    ) -> Result<LaunchReport, Error> {
+    fn run_now(mut self, run: Run<'_>) -> Result<LaunchReport, Error> {
         let loaded = self.loaded.clone();
         let checked = &loaded.module().program().module;
         let id = loaded.loaded().kernel(&self.kernel);
@@ -370,17 +372,64 @@ impl Launch {
             Engine::Auto | Engine::Reference => {}
         }
         let prepared = loaded.device().machine().prepare(loaded.loaded(), &self.kernel, config, params);
-        prepared.and_then(|launch| run(&launch)).map_err(|error| match error {
+        let (launch, mut report, work) = prepared
+            .and_then(|launch| {
+                let (report, work) = (run(&launch), launch.take_work());
+                Ok((launch, report?, work))
+            })
+            .map_err(|error| self.error(kernel, error))?;
+        for work in work {
+            match &work {
+                Work::Launch(child) => {
+                    let of_child = self.child(child, &report).run_now(run).map_err(|error| match error {
+                        // It had what this launch has left.
+                        Error::StepLimit { limit, at } => {
+                            Error::StepLimit { limit: self.config.max_steps.unwrap_or(limit), at }
+                        }
+                        error => error,
+                    })?;
+                    report.thread_instructions += of_child.thread_instructions;
+                    report.seconds += of_child.seconds;
+                }
+                _ => launch.do_work(&work).map_err(|kind| {
+                    Error::Launch(format!("a copy that kernel `{}` asked for: {kind:?}", self.kernel))
+                })?,
+            }
+        }
+        Ok(report)
+    }
+
+    /// The launch of a kernel by this one, which has run.
+    fn child(&self, child: &Child, report: &LaunchReport) -> Launch {
+        let mut config = self.config.clone();
+        config.nesting += 1;
+        (config.grid, config.block, config.dynamic_shared) = (child.grid, child.block, child.dynamic_shared);
+        (config.cluster, config.cooperative, config.blocks, config.progress) = (None, false, None, None);
+        config.bindings.clear();
+        config.max_steps = config.max_steps.map(|most| most.saturating_sub(report.thread_instructions));
+        let kernel = self.loaded.module().program().module.functions[child.function.index()].name.clone();
+        Launch {
+            config,
+            engine: self.engine,
+            block: Some(child.block),
+            params: Some(child.params.clone()),
+            ..Launch::new(self.loaded.clone(), &kernel)
+        }
+    }
+
+    /// What an engine or the preparation says, for this launch.
+    fn error(&self, kernel: &Function, error: LaunchError) -> Error {
+        match error {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::InvalidCluster(message) => Error::Cluster(message),
             LaunchError::Binding(error) => Error::Texture(error),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
-            LaunchError::Fault(fault) => located(loaded.module(), kernel, fault),
+            LaunchError::Fault(fault) => located(self.loaded.module(), kernel, fault),
             LaunchError::Panicked(message) => Error::panicked_launch(&message),
             LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
             LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
-        })
+        }
     }
 }
 

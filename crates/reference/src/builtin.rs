@@ -1,6 +1,7 @@
 //! Functions that CUDA provides and PTX only declares.
 
 use isa::Space;
+use machine::device_runtime::RuntimeCall;
 use machine::{Fault, FaultKind, printf, why_missing};
 
 use crate::Step;
@@ -51,11 +52,24 @@ impl Cpu<'_, '_> {
                 self.store(handle, 4, argument(1).into())?;
                 return Ok((None, Flow::Next));
             }
-            _ => {
-                return Err(self.fault(FaultKind::UndefinedFunction, &why_missing(name)));
-            }
+            name => match RuntimeCall::of(name) {
+                Some(call) => self.runtime_call(call, arguments)?,
+                None => return Err(self.fault(FaultKind::UndefinedFunction, &why_missing(name))),
+            },
         };
         Ok((Some(result), Flow::Next))
+    }
+
+    /// Calls a function of the device runtime.
+    fn runtime_call(&mut self, call: RuntimeCall, arguments: &[Vec<u8>]) -> Step<u64> {
+        let arguments: Vec<u128> = arguments.iter().map(|bytes| number(bytes)).collect();
+        let caller = (self.cta.index, self.thread.index);
+        let answer = self.cta.launch.runtime_call(call, caller, &arguments);
+        if let Some((value, bytes)) = answer.store.zip(call.stores()) {
+            let at = Address { space: Space::Generic, at: arguments[0] as u64 };
+            self.store(at, bytes.into(), value.into())?;
+        }
+        Ok(answer.result)
     }
 
     fn print(&mut self, format: u64, buffer: u64) -> Step<u64> {

@@ -135,7 +135,7 @@ pub(crate) fn run_blocks<'l, S: Stepper<'l>>(
         let is_between = flight.is_empty() && started < range.end;
         if let Some(journal) = grid.journal.as_ref().filter(|_| is_between) {
             let barrier = (grid.arrived.get(), grid.generation.get());
-            journal.check(started - range.start, ended_steps, barrier);
+            journal.check(launch, started - range.start, ended_steps, barrier);
         }
         // A CTA that takes long may wait for one that has not started. The CTAs of a cooperative launch start
         // together.

@@ -30,6 +30,8 @@ pub(crate) struct Checkpoint {
     printed: u64,
     /// Calls of `malloc` and `free`.
     heap: (usize, usize),
+    /// What the device runtime had queued.
+    queued: usize,
 }
 
 #[derive(Default)]
@@ -72,11 +74,12 @@ impl Journal {
     }
 
     /// Records a checkpoint: all blocks that have started have ended.
-    pub fn check(&self, started: u64, steps: u64, barrier: (u64, u64)) {
+    pub fn check(&self, launch: &Launch, started: u64, steps: u64, barrier: (u64, u64)) {
         self.recent.borrow_mut().clear();
         let heap = (self.allocations.get(), self.freed.borrow().len());
         let (time, printed) = (self.time.get(), self.printed.get());
-        self.checkpoint.set(Some(Checkpoint { time, started, steps, barrier, printed, heap }));
+        let queued = launch.queued_work();
+        self.checkpoint.set(Some(Checkpoint { time, started, steps, barrier, printed, heap, queued }));
     }
 
     /// Puts memory back to the last checkpoint at or before `time`, and returns it; `None` is the beginning.
@@ -100,6 +103,7 @@ impl Journal {
         self.printed.set(to.printed);
         self.allocations.set(to.heap.0);
         self.freed.borrow_mut().truncate(to.heap.1);
+        launch.forget_work(to.queued);
         checkpoint
     }
 

@@ -215,7 +215,8 @@ impl Values {
         }
     }
 
-    fn write(&mut self, lane: &LaneAccess) {
+    /// A thread writes memory.
+    pub fn write(&mut self, lane: &LaneAccess) {
         if lane.space == Space::Global {
             if self.unwritten_global {
                 with(&self.global, |global| global.write(lane.address, lane.bytes));

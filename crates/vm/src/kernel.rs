@@ -91,7 +91,13 @@ fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = (&'a str, Option<&'a i
         // Later blocks get the memory that earlier blocks free.
         None => matches!(
             Builtin::of(name),
-            Some(Builtin::Malloc | Builtin::Free | Builtin::GroupHandle | Builtin::GridSynchronize)
+            Some(
+                Builtin::Malloc
+                    | Builtin::Free
+                    | Builtin::GroupHandle
+                    | Builtin::GridSynchronize
+                    | Builtin::Runtime(_)
+            )
         ),
         Some(function) => {
             function.ops.iter().any(|op| is_alone(&op.kind))

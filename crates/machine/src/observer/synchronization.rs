@@ -2,6 +2,7 @@
 
 use diag::Span;
 use ir::{AsyncStep, CopyGroup, MbarrierOp, Semantics};
+use isa::Space;
 
 event! {
     /// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).
@@ -244,6 +245,15 @@ pub enum DeviceFunction {
     },
     /// The thread arrives at the barrier of the grid (`cudaCGSynchronize`).
     GridSynchronize,
+    /// The device runtime has stored a result for it.
+    Stored {
+        /// Where: global, shared or local memory.
+        space: Space,
+        /// The address in that space.
+        address: u64,
+        /// The size.
+        bytes: u64,
+    },
 }
 
 event! {

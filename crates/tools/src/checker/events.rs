@@ -7,9 +7,9 @@ use diag::Span;
 use isa::Space;
 use machine::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
-    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
-    MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent, WarpKind,
-    WarpLane,
+    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess, Launch,
+    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent,
+    WarpKind, WarpLane,
 };
 
 use crate::block::{Threads, WARP, insert};
@@ -339,6 +339,10 @@ impl LaunchObserver for Checker {
             DeviceFunction::Free { address } => {
                 self.heap.remove(&address);
                 self.values.free(address);
+            }
+            DeviceFunction::Stored { space, address, bytes } => {
+                let (block, thread) = (call.block, call.thread);
+                self.values.write(&LaneAccess { block, thread, space, address, owner: block, bytes });
             }
             DeviceFunction::GridSynchronize => self.races.arrive_at_grid_barrier(),
         }

@@ -6,6 +6,7 @@ use ir::{Argument, Callee};
 use isa::Space;
 use lanes::memory;
 use machine::builtin::{Builtin, why_missing};
+use machine::device_runtime::RuntimeCall;
 use machine::mask::Mask;
 use machine::{DeviceFunction, Fault, FaultKind, printf};
 
@@ -98,8 +99,34 @@ impl Gang<'_> {
                     }
                 }
             }
+            Builtin::Runtime(call) => {
+                mask.into_iter().try_for_each(|lane| self.runtime_call(&site, call, lane, shared))?
+            }
         }
         Ok(Wait::Ready)
+    }
+
+    /// Calls a function of the device runtime for one lane.
+    fn runtime_call(&mut self, site: &Site, call: RuntimeCall, lane: usize, shared: &Shared) -> Step {
+        let arguments: Vec<u128> =
+            (0..site.callee.params.len()).map(|i| self.wide_argument(site, i, lane)).collect();
+        let caller = (self.launch.block_index(self.block_of(lane)), self.thread_of(lane));
+        let answer = self.launch.runtime_call(call, caller, &arguments);
+        if let Some((value, bytes)) = answer.store.zip(call.stores()) {
+            let address = arguments[0] as u64;
+            let request =
+                Request { space: Space::Generic, bytes: bytes.into(), write: true, span: site.span };
+            match self.place_of(shared, &request, lane, address) {
+                // SAFETY: the place holds all bytes of the access.
+                Ok(Resolved::Host(at)) if bytes == 8 => unsafe { memory::write(at, value.to_le_bytes()) },
+                // SAFETY: as above.
+                Ok(Resolved::Host(at)) => unsafe { memory::write(at, (value as u32).to_le_bytes()) },
+                Ok(Resolved::Local(at)) => self.local.write(lane, at, bytes, value),
+                Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
+            }
+        }
+        self.set_result(site, lane, answer.result);
+        Ok(())
     }
 
     /// Calls `notify` for each lane with the CUDA function that it has just called and its result, if observers want
@@ -129,6 +156,11 @@ impl Gang<'_> {
                 Builtin::Printf | Builtin::AssertFail | Builtin::GroupHandle | Builtin::SetConditional => {
                     return;
                 }
+                Builtin::Runtime(call) => {
+                    let Some(bytes) = call.stores().filter(|_| self.result(&site, lane) == 0) else { return };
+                    let (space, address) = machine::memory::resolve_generic(self.argument(&site, 0, lane));
+                    DeviceFunction::Stored { space, address, bytes: bytes.into() }
+                }
             };
             notify(lane, function);
         }
@@ -151,6 +183,19 @@ impl Gang<'_> {
         match site.call.arguments[index] {
             Argument::Frame(at) => self.local.read(lane, u64::from(site.base) + u64::from(at), bytes),
             Argument::Slot(slot) => self.registers.get(site.window, slot, lane),
+        }
+    }
+
+    /// An argument of up to 16 bytes.
+    fn wide_argument(&self, site: &Site, index: usize, lane: usize) -> u128 {
+        let bytes = site.callee.params[index].bytes as u32;
+        match site.call.arguments[index] {
+            Argument::Frame(at) if bytes > 8 => {
+                let at = u64::from(site.base) + u64::from(at);
+                let (low, high) = (self.local.read(lane, at, 8), self.local.read(lane, at + 8, bytes - 8));
+                u128::from(low) | u128::from(high) << 64
+            }
+            _ => self.argument(site, index, lane).into(),
         }
     }
 
