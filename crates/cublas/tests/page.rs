@@ -56,7 +56,7 @@ tests compare with sums in twice the precision: `PTXVM_SHAPES=10000 cargo test -
 
 ## cuBLASLt
 
-The same file is `libcublasLt.so.12` and `.13`, because a handle of cuBLAS is also one of cuBLASLt. There is one algorithm, number 0; it needs no workspace, \
+The same file is `libcublasLt.so.12` and `.13`, because a handle of cuBLAS is also one of cuBLASLt. There is one algorithm, under any number; it needs no workspace, \
 and what a program chooses of it (tiles, stages, split sums) is remembered without effect. The sums are those of `gemm`.
 
 - **Layouts**: by columns, by rows, and the three orders of tiles (`COL32`, `COL4_4R2_8C`, `COL32_2R_4R4`), all in `cublasLtMatmul` and `cublasLtMatrixTransform`; \

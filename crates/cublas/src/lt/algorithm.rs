@@ -128,14 +128,14 @@ api! { API: Status, name;
         found.write_if_wanted(1);
         Ok(())
     }
-    /// The algorithm with a number.
+    /// The algorithm with a number: programs know those of NVIDIA's, and all are the same here.
     cublasLtMatmulAlgoInit (handle: Ptr, compute: u32, scale: u32, a: u32, b: u32, c: u32, d: u32, id: i32, algorithm: Out<[u64; 8], Cublas>) {
         Handle::of(handle)?;
-        if id != 0 {
+        if id < 0 {
             return Err(Status::INVALID_VALUE);
         }
         Types::of(compute, scale, [a, b, c, d])?;
-        algorithm.write(Heuristic::of(Algorithm::default(), Status::SUCCESS).algorithm)
+        algorithm.write(Heuristic::of(Algorithm { id, ..Algorithm::default() }, Status::SUCCESS).algorithm)
     }
     /// Whether the algorithm can do what the descriptions say.
     cublasLtMatmulAlgoCheck (handle: Ptr, product: Ptr, a: Ptr, b: Ptr, c: Ptr, d: Ptr, algorithm: Ptr, result: Ptr) {
