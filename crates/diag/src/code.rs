@@ -377,6 +377,8 @@ codes! {
     OutOfBounds => "out-of-bounds",
     /// An access to an allocation that was freed.
     UseAfterFree => "use-after-free",
+    /// An access to memory of another device, without peer access to it.
+    PeerAccess => "peer-access",
     /// An access to shared memory of a CTA of the cluster that has exited.
     ClusterTarget => "cluster-target",
     /// An address that is not a multiple of the access size.

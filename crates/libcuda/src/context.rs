@@ -14,6 +14,7 @@ use crate::api::api;
 use crate::driver::{Driver, driver};
 use crate::handles::{Handles, handle_of};
 use crate::lock;
+use crate::peer::Peers;
 use crate::pointers::{Out, required};
 use crate::stream::{self, Stream};
 use crate::{INVALID, Status};
@@ -39,6 +40,8 @@ pub struct Context {
     per_thread: Mutex<HashMap<ThreadId, Arc<Stream>>>,
     /// The values of limits, by number of the `CUlimit`.
     limits: Mutex<HashMap<u32, usize>>,
+    /// The contexts of other devices whose memory its kernels reach.
+    pub peers: Peers,
     cache_config: AtomicU32,
     shared_config: AtomicU32,
     /// The API version that `cuCtxGetApiVersion` returns.
@@ -60,6 +63,7 @@ impl Context {
             streams: Mutex::default(),
             per_thread: Mutex::default(),
             limits: Mutex::new(LIMITS.into()),
+            peers: Peers::default(),
             cache_config: 0.into(),
             shared_config: 0.into(),
             api_version,
@@ -480,21 +484,6 @@ api! { API:
     cuCtxWaitEvent 12050 "cuCtxWaitEvent" (handle: CUcontext, event: CUevent) {
         let (context, event) = (context_or_current(handle)?, crate::event::event(event)?);
         std::iter::once(Arc::clone(&context.legacy)).chain(context.live_streams()).try_for_each(|stream| stream.wait(&event))
-    }
-    /// Lets this context reach memory of another one, which it can anyway.
-    cuCtxEnablePeerAccess 4000 "cuCtxEnablePeerAccess" (peer: CUcontext, flags: c_uint) {
-        let current = Context::current()?;
-        let peer = context(peer)?;
-        match flags {
-            0 if peer.device != current.device => Ok(()),
-            0 => Err(Status::CUDA_ERROR_INVALID_DEVICE),
-            _ => Err(INVALID),
-        }
-    }
-    /// The opposite, which has no effect.
-    cuCtxDisablePeerAccess 4000 "cuCtxDisablePeerAccess" (peer: CUcontext) {
-        Context::current()?;
-        context(peer).map(drop)
     }
     /// Makes the primary context of a device active, or counts one more user of it.
     cuDevicePrimaryCtxRetain 7000 "cuDevicePrimaryCtxRetain" (result: Out<CUcontext>, device: CUdevice) {

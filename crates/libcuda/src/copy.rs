@@ -1,6 +1,7 @@
 //! Copies: of contiguous bytes, and of boxes of rows.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use caller::structures::{ARRAY, BoxCopy, BoxSide, DEVICE, HOST, UNIFIED};
 use cudarc::driver::sys::{
@@ -9,6 +10,7 @@ use cudarc::driver::sys::{
 
 use crate::api::api;
 use crate::array::array;
+use crate::context::{CONTEXTS, Context};
 use crate::driver::driver;
 use crate::memory::DEVICE_BASE;
 use crate::operation::Operation;
@@ -25,7 +27,7 @@ pub enum Place {
     /// At an address that only the device has.
     Device(u64),
     /// In a buffer that was copied from the program beforehand.
-    Bytes(std::sync::Arc<[u8]>),
+    Bytes(Arc<[u8]>),
 }
 
 impl Place {
@@ -96,7 +98,7 @@ pub struct Copy {
     /// Bytes per row, rows per slice, slices.
     pub extents: [u64; 3],
     /// The program's call, if a report may name it.
-    pub by: Option<std::sync::Arc<str>>,
+    pub by: Option<Arc<str>>,
 }
 
 impl Copy {
@@ -239,7 +241,28 @@ pub fn copy_now(stream: &Stream, copy: Copy) -> Result<(), Status> {
         return Ok(());
     }
     copy.check()?;
+    let others = other_devices(stream, &copy)?;
+    others.iter().for_each(|other| stream.wait_for_all_work_of(other));
     stream.submit_and_wait(Operation::Copy(Box::new(copy.noted())))
+}
+
+/// The contexts whose work a copy between devices is ordered with, besides that of its stream. In the default stream, such a copy
+/// starts when all earlier work of both devices is done, and later work of both starts behind it (CUDA C++ Programming Guide,
+/// "Peer-to-Peer Memory Copy").
+fn other_devices(stream: &Stream, copy: &Copy) -> Result<Vec<Arc<Context>>, Status> {
+    let driver = driver()?;
+    if driver.config.count() < 2 || !stream.is_legacy() {
+        return Ok(Vec::new());
+    }
+    let owner = |side: &Side| match side.place {
+        Place::Device(address) => driver.allocations.find(address),
+        _ => None,
+    };
+    let own = stream.context()?;
+    let owners = [owner(&copy.from), owner(&copy.to)];
+    let others = owners.iter().flatten().filter(|owner| owner.device != own.device);
+    let contexts = others.filter_map(|owner| CONTEXTS.find(|context| context.id == owner.context));
+    Ok(contexts.collect())
 }
 
 /// Queues a copy. Pageable memory of the program is read now, and written before this returns (CUDA Driver API, "API
@@ -253,6 +276,8 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
     if stream.is_capturing() {
         return stream.submit(Operation::Copy(Box::new(copy)));
     }
+    let others = other_devices(stream, &copy)?;
+    others.iter().for_each(|other| stream.wait_for_all_work_of(other));
     if copy.to.is_pageable()? {
         return stream.submit_and_wait(Operation::Copy(Box::new(copy)));
     }
@@ -265,7 +290,9 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
         let bytes = unsafe { std::slice::from_raw_parts(start, bytes as usize) };
         copy.from.place = Place::Bytes(bytes.into());
     }
-    stream.submit(Operation::Copy(Box::new(copy)))
+    stream.submit(Operation::Copy(Box::new(copy)))?;
+    others.iter().for_each(|other| other.legacy.wait_for_work_of(stream));
+    Ok(())
 }
 
 /// The place of a device address, which may be in managed or pinned memory.
@@ -372,7 +399,7 @@ fn copy_of(BoxCopy { from, to, extents }: &BoxCopy) -> Result<Copy, Status> {
 }
 
 /// The stream of copies that do not name one.
-fn default_stream(default: Default) -> Result<std::sync::Arc<Stream>, Status> {
+fn default_stream(default: Default) -> Result<Arc<Stream>, Status> {
     default.stream(std::ptr::null_mut())
 }
 

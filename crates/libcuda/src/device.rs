@@ -98,22 +98,6 @@ api! { API:
     cuDeviceGetLuid 10000 "cuDeviceGetLuid" (_luid: *mut c_char, _mask: *mut c_uint, _device: CUdevice) {
         Err(Status::CUDA_ERROR_NOT_SUPPORTED)
     }
-    /// Whether a device reaches the memory of another one: they share it.
-    cuDeviceCanAccessPeer 4000 "cuDeviceCanAccessPeer" (result: Out<c_int>, device: CUdevice, peer: CUdevice) {
-        let (device, peer) = (driver()?.ordinal(device)?, driver()?.ordinal(peer)?);
-        result.write((device != peer).into())
-    }
-    /// What is known of the way between two devices.
-    cuDeviceGetP2PAttribute 8000 "cuDeviceGetP2PAttribute" (result: Out<c_int>, attribute: c_uint, device: CUdevice, peer: CUdevice) {
-        if driver()?.ordinal(device)? == driver()?.ordinal(peer)? {
-            return Err(Status::CUDA_ERROR_INVALID_DEVICE);
-        }
-        match attribute {
-            1 => result.write(0),
-            2..=4 => result.write(1),
-            _ => Err(INVALID),
-        }
-    }
     /// Whether contexts may be limited in their execution resources: not here.
     cuDeviceGetExecAffinitySupport 11040 "cuDeviceGetExecAffinitySupport" (result: Out<c_int>, _kind: c_uint, device: CUdevice) {
         driver()?.ordinal(device)?;

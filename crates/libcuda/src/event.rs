@@ -28,8 +28,9 @@ const INTERPROCESS: c_uint = 4;
 
 /// An event.
 pub struct Event {
-    /// The number of its context.
+    /// The number of its context, and that of its device.
     pub context: u64,
+    device: u32,
     timing: bool,
     /// What other processes know of it, if they may.
     pub shared: Option<Arc<SharedEvent>>,
@@ -59,7 +60,13 @@ impl Event {
         timing: bool,
         shared: Option<Arc<SharedEvent>>,
     ) -> Result<(), Status> {
-        let event = Arc::new(Event { context: context.id, timing, shared, last: Mutex::default() });
+        let event = Arc::new(Event {
+            context: context.id,
+            device: context.device,
+            timing,
+            shared,
+            last: Mutex::default(),
+        });
         EVENTS.give(result, event)
     }
 
@@ -210,9 +217,13 @@ api! { API:
         crate::output::flush();
         Context::current_or(Some(event.context)).map(drop)
     }
-    /// Milliseconds between two events.
+    /// Milliseconds between two events of one device.
     cuEventElapsedTime 2000 "cuEventElapsedTime", 12080 "cuEventElapsedTime_v2" (result: Out<f32>, start: CUevent, end: CUevent) {
-        let (start, end) = (event(start)?.time()?, event(end)?.time()?);
+        let (start, end) = (event(start)?, event(end)?);
+        if start.device != end.device {
+            return Err(Status::CUDA_ERROR_INVALID_HANDLE);
+        }
+        let (start, end) = (start.time()?, end.time()?);
         let milliseconds = match end.checked_duration_since(start) {
             Some(duration) => duration.as_secs_f64() * 1e3,
             None => -(start.duration_since(end).as_secs_f64() * 1e3),

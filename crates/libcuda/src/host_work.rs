@@ -96,6 +96,12 @@ extern "C" fn host_borrow(
 ) -> u32 {
     number(|| {
         let driver = driver()?;
+        let name = match who.is_null() {
+            true => "a library".into(),
+            // SAFETY: the library passes a zero-terminated text.
+            false => unsafe { CStr::from_ptr(who) }.to_string_lossy(),
+        };
+        crate::peer::check_work(address, &name)?;
         let gone = |_| Status::CUDA_ERROR_ILLEGAL_ADDRESS;
         let (mut at, mut left, mut held) = (address, bytes, Vec::new());
         loop {
@@ -114,12 +120,7 @@ extern "C" fn host_borrow(
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
         let start = held.first().ok_or(INVALID)?.0.start();
-        let user = || match who.is_null() {
-            true => Use::by("a library"),
-            // SAFETY: the library passes a zero-terminated text.
-            false => Use::by(&unsafe { CStr::from_ptr(who) }.to_string_lossy()),
-        };
-        stream_order::uses(address, bytes, user);
+        stream_order::uses(address, bytes, || Use::by(&name));
         pointer.write(start.cast())?;
         hold.write(Box::into_raw(Box::new(held)).cast())
     })

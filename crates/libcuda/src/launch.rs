@@ -102,6 +102,7 @@ impl KernelLaunch {
             config.cooperative = self.cooperative;
             config.profile.clone_from(&function.module.profile);
             config.cluster = self.cluster;
+            config.withheld = crate::peer::withheld(function.module.context);
         });
         crate::initialized::look_at_host();
         let check = crate::tool::check(function.name());
@@ -179,8 +180,11 @@ pub fn params(function: &Function, pointers: InOut<Bytes>, extra: InOut<Bytes>) 
     Ok(bytes)
 }
 
-/// Checks a launch and submits it.
+/// Checks a launch and submits it. Kernel and stream must be of the same device.
 pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
+    if launch.function.module.device != stream.context()?.device {
+        return Err(Status::CUDA_ERROR_INVALID_HANDLE);
+    }
     launch.check()?;
     stream.submit(Operation::Kernel(Box::new(launch)))
 }

@@ -40,6 +40,7 @@ mod old_launch;
 mod operation;
 mod origin;
 mod output;
+mod peer;
 #[cfg(test)]
 mod planted;
 mod pointers;
@@ -97,6 +98,7 @@ static TABLES: &[&[&[Function]]] = &[
     managed::API,
     memory::API,
     old_launch::API,
+    peer::API,
     pool::API,
     stream_value::API,
     virtual_memory::API,

@@ -94,10 +94,15 @@ impl Kind {
 impl Allocations {
     /// Adds an allocation.
     pub fn insert(&self, base: u64, bytes: u64, kind: Kind, context: &Context) {
+        self.insert_on(context.device, base, bytes, kind, context);
+    }
+
+    /// Adds an allocation on a device that need not be that of the context to which it belongs.
+    pub fn insert_on(&self, device: u32, base: u64, bytes: u64, kind: Kind, context: &Context) {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let allocation = Allocation { base, bytes, kind, device: context.device, context: context.id, id };
+        let allocation = Allocation { base, bytes, kind, device, context: context.id, id };
         if kind.is_counted() {
-            crate::in_use::allocated(context.device, bytes);
+            crate::in_use::allocated(device, bytes);
         }
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
         crate::initialized::allocated(base, bytes, kind);
@@ -118,6 +123,12 @@ impl Allocations {
     /// All live allocations.
     pub fn live(&self) -> Vec<Allocation> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+    }
+
+    /// The live allocations of all devices but one.
+    pub fn of_other_devices(&self, device: u32) -> Vec<Allocation> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().filter(|allocation| allocation.device != device).copied().collect()
     }
 
     /// The allocation that contains an address.
@@ -199,12 +210,26 @@ impl Allocations {
 /// # Errors
 /// If there is not enough.
 pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Result<u64, Status> {
+    allocate_on(context.device, context, bytes, kind, what)
+}
+
+/// Allocates memory of a device that need not be that of the context to which it will belong.
+///
+/// # Errors
+/// If there is not enough.
+pub fn allocate_on(
+    device: u32,
+    context: &Context,
+    bytes: usize,
+    kind: Kind,
+    what: &str,
+) -> Result<u64, Status> {
     let driver = driver()?;
     let bytes = bytes as u64;
     if bytes == 0 {
         return Err(INVALID);
     }
-    let used = crate::in_use::bytes(context.device);
+    let used = crate::in_use::bytes(device);
     if kind.is_of_device() && used.checked_add(bytes).is_none_or(|used| used > driver.config.memory) {
         return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -230,7 +255,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
         }
         None => driver.machine.allocate(bytes, name).map_err(out_of_memory)?,
     };
-    driver.allocations.insert(base, bytes, kind, context);
+    driver.allocations.insert_on(device, base, bytes, kind, context);
     crate::leak::note(base, || origin);
     crate::initialized::named(base, &known_as);
     Ok(base)

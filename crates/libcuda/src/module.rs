@@ -28,8 +28,9 @@ pub struct Module {
     pub loaded: Loaded,
     /// The execution profile of its kernels, instruction by instruction, if requested.
     pub profile: Option<crate::profile::Shared>,
-    /// The number of its context.
+    /// The number of its context, and that of its device.
     pub context: u64,
+    pub device: u32,
     /// The most registers that a thread of its kernels may have.
     pub max_registers: u32,
     functions: Mutex<HashMap<String, Arc<Function>>>,
@@ -115,6 +116,7 @@ impl Module {
             profile: crate::profile::begin(loaded.module()),
             loaded,
             context: context.id,
+            device: context.device,
             max_registers: sources.iter().map(|source| source.max_registers).min().unwrap_or(u32::MAX),
             functions: Mutex::default(),
             globals,

@@ -103,7 +103,7 @@ impl Operation {
             }
             Operation::Allocate(memory) => memory.allocate(),
             Operation::Choice(choice) => choice.perform(context),
-            Operation::Work(work) => work.perform(),
+            Operation::Work(work) => crate::peer::working_for(context, || work.perform()),
             Operation::Host(function) => {
                 let called = function.call();
                 crate::stream_order::told_host();

@@ -15,8 +15,9 @@ use crate::driver::driver;
 use crate::graph::{Body, GraphMemory};
 use crate::handles::{Handles, handle_of};
 use crate::lock;
-use crate::memory::{Kind, allocate};
+use crate::memory::{Kind, allocate_on};
 use crate::operation::Operation;
+use crate::peer::READ_AND_WRITE;
 use crate::pointers::{Bytes, In, Out, read, write_bytes};
 use crate::share::Shared;
 use crate::stream::Stream;
@@ -35,6 +36,8 @@ pub struct Pool {
     is_imported: bool,
     /// Reuse policies, on by default.
     settings: Mutex<HashMap<u32, bool>>,
+    /// What other devices may do with its memory (`CUmemAccess_flags`), if that was set.
+    access: Mutex<HashMap<u32, c_uint>>,
     memory: Mutex<Memory>,
 }
 
@@ -115,9 +118,15 @@ impl Pool {
         if self.is_imported {
             return Err(INVALID);
         }
-        let address = allocate(context, bytes, Kind::Pool, "cuMemAllocAsync")?;
+        let address = allocate_on(self.device, context, bytes, Kind::Pool, "cuMemAllocAsync")?;
         self.count(address, bytes as u64);
         Ok(address)
+    }
+
+    /// What a device may do with its memory (`CUmemAccess_flags`).
+    fn access_of(&self, device: u32) -> c_uint {
+        let own = if device == self.device { READ_AND_WRITE } else { 0 };
+        lock(&self.access).get(&device).copied().unwrap_or(own)
     }
 
     /// Counts an allocation as part of the pool.
@@ -130,6 +139,12 @@ impl Pool {
 /// A graph uses memory of a device again.
 pub fn used_by_graph(device: u32, address: u64, bytes: u64) {
     Pool::of_device(device).0.count(address, bytes);
+}
+
+/// Whether the program lets a device reach memory of the pool of another device in which this allocation is.
+pub fn is_open(address: u64, device: u32) -> bool {
+    let pool = lock(&OWNERS).get(&address).cloned();
+    pool.is_some_and(|pool| pool.access_of(device) != 0)
 }
 
 /// An allocation was freed.
@@ -184,9 +199,33 @@ pub struct Properties {
     location: Location,
 }
 
+/// What a place may do with memory (`CUmemAccessDesc`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Access {
+    location: Location,
+    /// `CUmemAccess_flags`: 0 nothing, 1 read, 3 read and write.
+    pub flags: c_uint,
+}
+
+const _: () = assert!(size_of::<Access>() == size_of::<CUmemAccessDesc>());
+
+impl Access {
+    /// The number of the device.
+    ///
+    /// # Errors
+    /// If it is none, or the flags are unknown.
+    pub fn device(self) -> Result<u32, Status> {
+        if matches!(self.flags, 0 | 1 | 3) { self.location.device() } else { Err(INVALID) }
+    }
+}
+
 impl Location {
     /// The device number of the location.
-    fn device(self) -> Result<u32, Status> {
+    ///
+    /// # Errors
+    /// If it is no device.
+    pub fn device(self) -> Result<u32, Status> {
         match self.kind {
             1 => driver()?.ordinal(self.id),
             _ => Err(INVALID),
@@ -219,6 +258,16 @@ fn allocate_in(
     let address = pool.take(&context, bytes)?;
     crate::stream_order::allocated(stream, address, bytes as u64, "cuMemAllocAsync");
     result.write(address)
+}
+
+/// Makes a pool the current one of a device, if it is a pool of this device.
+fn use_pool(device: u32, pool: Arc<Pool>) -> Result<(), Status> {
+    if pool.device != device {
+        return Err(INVALID);
+    }
+    let (default, _) = Pool::of_device(device);
+    lock(&OF_DEVICES).insert(device, (default, pool));
+    Ok(())
 }
 
 api! { API:
@@ -342,16 +391,21 @@ api! { API:
         lock(&pool(handle)?.memory).trim(bytes as u64);
         Ok(())
     }
-    /// Lets devices reach the memory of a pool, which all can.
-    cuMemPoolSetAccess 11020 "cuMemPoolSetAccess" (handle: CUmemoryPool, access: *const CUmemAccessDesc, count: usize) {
-        pool(handle)?;
-        if access.is_null() && count > 0 { Err(INVALID) } else { Ok(()) }
+    /// Lets devices reach the memory of a pool, or not any more. Its own device always does.
+    cuMemPoolSetAccess 11020 "cuMemPoolSetAccess" (handle: CUmemoryPool, access: In<Access>, count: usize) {
+        let pool = pool(handle)?;
+        let wanted = access.read_all(count)?.into_iter().map(|access| Ok((access.device()?, access.flags)));
+        let wanted = wanted.collect::<Result<Vec<_>, Status>>()?;
+        if wanted.iter().any(|&(device, flags)| device == pool.device && flags != READ_AND_WRITE) {
+            return Err(INVALID);
+        }
+        lock(&pool.access).extend(wanted);
+        Ok(())
     }
-    /// Whether a device reaches the memory of a pool: reads and writes.
+    /// Whether a device reads (1) or reads and writes (3) the memory of a pool.
     cuMemPoolGetAccess 11020 "cuMemPoolGetAccess" (flags: Out<c_uint>, handle: CUmemoryPool, location: In<Location>) {
-        pool(handle)?;
-        location.read()?.device()?;
-        flags.write(3)
+        let pool = pool(handle)?;
+        flags.write(pool.access_of(location.read()?.device()?))
     }
     /// The pool that a device begins with.
     cuDeviceGetDefaultMemPool 11020 "cuDeviceGetDefaultMemPool" (result: Out<CUmemoryPool>, device: CUdevice) {
@@ -361,12 +415,9 @@ api! { API:
     cuDeviceGetMemPool 11020 "cuDeviceGetMemPool" (result: Out<CUmemoryPool>, device: CUdevice) {
         result.write(handle_of(&Pool::of_device(driver()?.ordinal(device)?).1))
     }
-    /// Lets a device use a pool.
+    /// Lets a device use a pool of its own.
     cuDeviceSetMemPool 11020 "cuDeviceSetMemPool" (device: CUdevice, handle: CUmemoryPool) {
-        let (device, pool) = (driver()?.ordinal(device)?, pool(handle)?);
-        let (default, _) = Pool::of_device(device);
-        lock(&OF_DEVICES).insert(device, (default, pool));
-        Ok(())
+        use_pool(driver()?.ordinal(device)?, pool(handle)?)
     }
     /// What the memory of graphs takes: it is that of pools.
     cuDeviceGetGraphMemAttribute 11040 "cuDeviceGetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: Out<u64>) {
@@ -408,9 +459,6 @@ api! { API:
     }
     /// Lets a location use a pool.
     cuMemSetMemPool 13000 "cuMemSetMemPool" (location: In<Location>, _kind: c_uint, handle: CUmemoryPool) {
-        let (device, pool) = (location.read()?.device()?, pool(handle)?);
-        let (default, _) = Pool::of_device(device);
-        lock(&OF_DEVICES).insert(device, (default, pool));
-        Ok(())
+        use_pool(location.read()?.device()?, pool(handle)?)
     }
 }

@@ -143,9 +143,10 @@ fn of_fault(kind: FaultKind) -> Status {
         FaultKind::Misaligned => Status::CUDA_ERROR_MISALIGNED_ADDRESS,
         FaultKind::AddressSpace => Status::CUDA_ERROR_INVALID_ADDRESS_SPACE,
         FaultKind::Assertion => Status::CUDA_ERROR_ASSERT,
-        FaultKind::OutOfBounds | FaultKind::UseAfterFree | FaultKind::ClusterTarget => {
-            Status::CUDA_ERROR_ILLEGAL_ADDRESS
-        }
+        FaultKind::OutOfBounds
+        | FaultKind::UseAfterFree
+        | FaultKind::PeerAccess
+        | FaultKind::ClusterTarget => Status::CUDA_ERROR_ILLEGAL_ADDRESS,
         _ => Status::CUDA_ERROR_LAUNCH_FAILED,
     }
 }

@@ -125,20 +125,28 @@ impl Stream {
         self.kind == Kind::Legacy
     }
 
+    /// Makes later work wait for what another stream has to do now.
+    pub fn wait_for_work_of(&self, other: &Stream) {
+        if let Some(position) = stream_order::position(other) {
+            stream_order::stream_waits(self, &position);
+        }
+        if !other.queue.is_idle() {
+            let point = other.queue.now();
+            self.queue.push(Box::new(move || point.wait()));
+        }
+    }
+
+    /// Makes later work wait for what all streams of a context have to do now.
+    pub fn wait_for_all_work_of(&self, context: &Context) {
+        self.wait_for_work_of(&context.legacy);
+        context.live_streams().iter().for_each(|stream| self.wait_for_work_of(stream));
+    }
+
     /// Makes later work wait for other streams as the rules of the legacy default stream require.
     ///
     /// # Errors
     /// If one of these streams captures a graph.
     fn keep_order(&self, context: &Context) -> Result<(), Status> {
-        let wait_for = |other: &Stream| {
-            if let Some(position) = stream_order::position(other) {
-                stream_order::stream_waits(self, &position);
-            }
-            if !other.queue.is_idle() {
-                let point = other.queue.now();
-                self.queue.push(Box::new(move || point.wait()));
-            }
-        };
         match self.kind {
             Kind::Legacy => {
                 let streams = context.live_streams();
@@ -146,9 +154,9 @@ impl Stream {
                 if others().any(|stream| stream.is_capturing()) {
                     return Err(Status::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
                 }
-                others().for_each(|stream| wait_for(stream));
+                others().for_each(|stream| self.wait_for_work_of(stream));
             }
-            Kind::Blocking => wait_for(&context.legacy),
+            Kind::Blocking => self.wait_for_work_of(&context.legacy),
             Kind::NonBlocking => {}
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
+use cudarc::driver::sys::{CUdeviceptr, CUmemAllocationProp};
 
 use crate::api::api;
 use crate::context::Context;
@@ -14,7 +14,9 @@ use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::lock;
 use crate::memory::Kind;
+use crate::peer::READ_AND_WRITE;
 use crate::pointers::{In, Out, required};
+use crate::pool::{Access, Location};
 use crate::share::Shared;
 use crate::{INVALID, Status};
 
@@ -43,6 +45,16 @@ struct Properties {
 }
 
 const _: () = assert!(size_of::<Properties>() == size_of::<CUmemAllocationProp>());
+
+impl Properties {
+    /// The number of the device where the memory is; `current` for memory of the host.
+    fn device(&self, current: u32) -> Result<u32, Status> {
+        match self.location {
+            [LOCATION_DEVICE, device] => driver()?.ordinal(device),
+            _ => Ok(current),
+        }
+    }
+}
 
 /// Physical memory.
 struct Physical {
@@ -100,6 +112,21 @@ struct Range {
 struct Mapping {
     bytes: u64,
     physical: Arc<Physical>,
+    /// What devices may do with it (`CUmemAccess_flags`), if that was set.
+    access: BTreeMap<u32, c_uint>,
+}
+
+/// What a device may do with the memory that is mapped at this address, which is on the device `own`.
+fn access_of(address: u64, device: u32, own: u32) -> c_uint {
+    let ranges = ranges();
+    let mapping = ranges.range(..=address).next_back().and_then(|(_, range)| range.mapped.get(&address));
+    let set = mapping.and_then(|mapping| mapping.access.get(&device).copied());
+    set.unwrap_or(if device == own { READ_AND_WRITE } else { 0 })
+}
+
+/// Whether the program lets a device reach the memory of another device that is mapped at this address.
+pub fn is_open(address: u64, device: u32) -> bool {
+    access_of(address, device, u32::MAX) != 0
 }
 
 fn ranges() -> MutexGuard<'static, BTreeMap<u64, Range>> {
@@ -184,14 +211,15 @@ api! { API:
     }
     /// Makes physical memory.
     cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: In<Properties>, flags: c_ulonglong) {
-        let device = Context::current()?.device;
+        let current = Context::current()?.device;
         if result.is_null() || properties.pointer().is_null() || flags != 0 || !is_whole(bytes as u64) {
             return Err(INVALID);
         }
+        let properties = properties.read()?;
+        let device = properties.device(current)?;
         if crate::in_use::bytes(device).saturating_add(bytes as u64) > driver()?.config.memory {
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
-        let properties = properties.read()?;
         let physical = match properties.handle_types {
             // What the host reaches is mapped twice: for the machine, and at its own address.
             0 if !driver()?.config.host_access => Physical::new(bytes, properties),
@@ -288,9 +316,10 @@ api! { API:
         let machine = &driver()?.machine;
         // SAFETY: these bytes are in the physical memory, which the mapping keeps until `unmap`. That comes when what uses it is done.
         unsafe { machine.map_at(address, physical.start.add(offset), bytes as u64, name) }.map_err(|_| INVALID)?;
-        driver()?.allocations.insert(address, bytes as u64, Kind::Mapped, &context);
+        let device = physical.properties.device(context.device)?;
+        driver()?.allocations.insert_on(device, address, bytes as u64, Kind::Mapped, &context);
         let is_used = physical.is_used.swap(true, Ordering::Relaxed);
-        range.mapped.insert(address, Mapping { bytes: bytes as u64, physical: Arc::clone(&physical) });
+        range.mapped.insert(address, Mapping { bytes: bytes as u64, physical: Arc::clone(&physical), access: BTreeMap::new() });
         if is_used {
             // initcheck does not follow a write through one address to the others, so all count as written.
             let mappings = ranges.values().flat_map(|range| &range.mapped);
@@ -305,20 +334,35 @@ api! { API:
         Context::current()?.synchronize()?;
         unmap(address, bytes as u64)
     }
-    /// Lets devices reach what is mapped at addresses: all can, from the beginning.
-    cuMemSetAccess 10020 "cuMemSetAccess" (address: CUdeviceptr, bytes: usize, access: *const CUmemAccessDesc, count: usize) {
+    /// Lets devices reach what is mapped at addresses, or not any more. The memory's own device does from the beginning.
+    cuMemSetAccess 10020 "cuMemSetAccess" (address: CUdeviceptr, bytes: usize, access: In<Access>, count: usize) {
         driver()?;
-        if access.is_null() || count == 0 {
+        if access.pointer().is_null() || count == 0 {
             return Err(INVALID);
         }
-        driver()?.allocations.check(address, bytes as u64)
+        let wanted = access.read_all(count)?.into_iter().filter_map(|access| match access.device() {
+            Ok(device) => Some((device, access.flags)),
+            // The host, or a part of it.
+            Err(_) => None,
+        });
+        let wanted = wanted.collect::<Vec<_>>();
+        driver()?.allocations.check(address, bytes as u64)?;
+        let end = address.checked_add(bytes as u64).ok_or(INVALID)?;
+        let mut ranges = ranges();
+        let mappings = ranges.range_mut(..end).next_back().map(|(_, range)| range.mapped.range_mut(address..end));
+        for (_, mapping) in mappings.into_iter().flatten() {
+            mapping.access.extend(wanted.iter().copied());
+        }
+        Ok(())
     }
-    /// Whether a device reaches what is mapped at an address: reads and writes.
-    cuMemGetAccess 10020 "cuMemGetAccess" (flags: Out<c_ulonglong>, location: *const CUmemLocation, address: CUdeviceptr) {
-        if location.is_null() || driver()?.allocations.find(address).is_none() {
-            return Err(INVALID);
-        }
-        flags.write(3)
+    /// Whether a device reads (1) or reads and writes (3) what is mapped at an address.
+    cuMemGetAccess 10020 "cuMemGetAccess" (flags: Out<c_ulonglong>, location: In<Location>, address: CUdeviceptr) {
+        let found = driver()?.allocations.find(address).ok_or(INVALID)?;
+        flags.write(match location.read()?.device() {
+            Ok(device) => access_of(found.base, device, found.device).into(),
+            // The host, or a part of it.
+            Err(_) => READ_AND_WRITE.into(),
+        })
     }
     /// What physical memory was made as.
     cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: Out<Properties>, handle: c_ulonglong) {

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_uint, c_void};
+use std::sync::OnceLock;
 
 use cudarc::driver::sys::CUlaunchConfig;
 
 use crate::api::{Default, api};
-use crate::context::enter;
+use crate::context::{device, device_count, enter};
 use crate::driver::cu;
 use crate::error::{Error, remember};
 use crate::pointers::{In, Out};
@@ -39,6 +40,22 @@ fn refused(error: Error, block: Dim3) -> Error {
     }
 }
 
+/// Checks that a stream is of the thread's device: a kernel is launched there alone (CUDA C++ Programming Guide, "Stream and Event
+/// Behavior"). The driver would launch it on the stream's device.
+fn check_stream(stream: Handle) -> Result<(), Error> {
+    static ARE_SEVERAL: OnceLock<bool> = OnceLock::new();
+    const PER_THREAD: usize = 2;
+    if stream.addr() <= PER_THREAD
+        || !*ARE_SEVERAL.get_or_init(|| device_count().is_ok_and(|count| count > 1))
+    {
+        return Ok(());
+    }
+    let mut of_stream = 0;
+    // SAFETY: the driver checks the handle, and there is a place for the number.
+    unsafe { cu!(cuStreamGetDevice(stream, &raw mut of_stream)) }?;
+    if of_stream == device()? { Ok(()) } else { Err(Error::INVALID_RESOURCE_HANDLE) }
+}
+
 /// # Safety
 /// As for `cudaLaunchKernel`.
 unsafe fn launch(
@@ -54,6 +71,7 @@ unsafe fn launch(
         return Err(Error::INVALID_CONFIGURATION);
     }
     let kernel = kernel(host)?;
+    check_stream(stream)?;
     // SAFETY: the caller's promise.
     let launched = unsafe {
         match cooperative {
@@ -128,6 +146,7 @@ api! { API:
         let block = config.read()?.block;
         let config = of_driver(config, default)?;
         let kernel = kernel(host)?;
+        check_stream(config.hStream.cast())?;
         cu!(cuLaunchKernelEx(&raw const config, kernel, arguments, NULL)).map_err(|error| refused(error, block))
     }
     /// Calls a function of the program when all work before is done.

@@ -48,6 +48,13 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host,
 int cudaRuntimeGetVersion(int *version);
 int cudaSetDevice(int device);
 int cudaGetDevice(int *device);
+int cudaGetDeviceCount(int *count);
+int cudaDeviceCanAccessPeer(int *can, int device, int peer);
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+int cudaDeviceDisablePeerAccess(int peer);
+int cudaDeviceGetP2PAttribute(int *value, int attribute, int from, int to);
+int cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes);
+int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream);
 int cudaStreamCreate(void **stream);
 int cudaStreamDestroy(void *stream);
 int cudaStreamSynchronize(void *stream);
@@ -122,6 +129,86 @@ static void last_calls(void) {
     puts("last calls");
 }
 
+/* Another thread begins with device 0. */
+static void *other_thread(void *unused) {
+    int device = -1;
+    OK(cudaGetDevice(&device));
+    CHECK(device == 0);
+    return unused;
+}
+
+/* Two devices, as the samples with several use them: each scales its part, and one reaches the memory of the other. */
+static void on_two_devices(void) {
+    enum { N = 64 };
+    int count = 0, device = -1, can = 0, rank = -1;
+    float values[N], back[N], *data[2];
+    void *streams[2];
+    unsigned n = N;
+    dim3 one = {1, 1, 1}, all = {N, 1, 1};
+    pthread_t thread;
+    OK(cudaGetDeviceCount(&count));
+    CHECK(count == 2);
+    CHECK(cudaSetDevice(2) == 101);
+    for (int i = 0; i < N; i++) {
+        values[i] = i;
+    }
+    for (int i = 0; i < 2; i++) {
+        float by = i + 2;
+        OK(cudaSetDevice(i));
+        OK(cudaStreamCreate(&streams[i]));
+        OK(cudaMalloc((void **)&data[i], sizeof values));
+        OK(cudaMemcpy(data[i], values, sizeof values, 1));
+        /* Each device has its own variables. */
+        OK(cudaMemcpyToSymbol(&factor, &by, sizeof by, 0, 1));
+    }
+    OK(pthread_create(&thread, NULL, other_thread, NULL));
+    OK(pthread_join(thread, NULL));
+    for (int i = 0; i < 2; i++) {
+        void *arguments[] = {&data[i], &n};
+        OK(cudaSetDevice(i));
+        OK(cudaGetDevice(&device));
+        CHECK(device == i);
+        OK(cudaLaunchKernel((const void *)scale, one, all, arguments, 0, streams[i]));
+        /* The other device's stream is no place for this device's kernels. */
+        CHECK(cudaLaunchKernel((const void *)scale, one, all, arguments, 0, streams[1 - i]) == 400);
+    }
+    for (int i = 0; i < 2; i++) {
+        OK(cudaStreamSynchronize(streams[i]));
+        OK(cudaMemcpy(back, data[i], sizeof back, 4));
+        CHECK(back[10] == 10 * (i + 2));
+    }
+    OK(cudaMemcpyPeer(data[0], 0, data[1], 1, 4 * N));
+    OK(cudaMemcpyPeerAsync(data[1], 1, data[0], 0, 4, streams[1]));
+    OK(cudaDeviceSynchronize());
+    OK(cudaMemcpy(back, data[0], sizeof back, 4));
+    CHECK(back[10] == 30);
+
+    OK(cudaSetDevice(0));
+    OK(cudaDeviceCanAccessPeer(&can, 0, 1));
+    OK(cudaDeviceGetP2PAttribute(&rank, 1, 0, 1));
+    CHECK(can == 1 && rank == 0);
+    CHECK(cudaDeviceDisablePeerAccess(1) == 705);
+    CHECK(cudaDeviceEnablePeerAccess(0, 0) == 101);
+    OK(cudaDeviceEnablePeerAccess(1, 0));
+    CHECK(cudaDeviceEnablePeerAccess(1, 0) == 704);
+    void *arguments[] = {&data[1], &n};
+    OK(cudaLaunchKernel((const void *)scale, one, all, arguments, 0, NULL));
+    OK(cudaDeviceSynchronize());
+    OK(cudaMemcpy(back, data[1], sizeof back, 4));
+    CHECK(back[10] == 60);
+
+    /* Device 1 begins anew, and device 0 no longer reaches what it has. */
+    OK(cudaSetDevice(1));
+    OK(cudaDeviceReset());
+    OK(cudaMalloc((void **)&data[1], sizeof values));
+    OK(cudaSetDevice(0));
+    OK(cudaMemcpy(back, data[0], sizeof back, 4));
+    CHECK(back[10] == 30);
+    OK(cudaLaunchKernel((const void *)scale, one, all, arguments, 0, NULL));
+    CHECK(cudaDeviceSynchronize() == 700);
+    puts("two devices");
+}
+
 __attribute__((constructor)) static void before_main(void) {
     size_t padded = (sizeof PTX + 7) / 8 * 8;
     put(0, 0xba55ed50, 4), put(4, 1, 2), put(6, 16, 2), put(8, 64 + padded, 8);
@@ -169,6 +256,10 @@ int main(int argc, char **words) {
         OK(cudaMalloc((void **)&kept, 16));
         OK(__cudaPushCallConfiguration(grid, block, 0, NULL));
         OK(launch_scale(kept, 4));
+        return 0;
+    }
+    if (argc > 1 && !strcmp(words[1], "devices")) {
+        on_two_devices();
         return 0;
     }
     for (int i = 0; i < N; i++) {

@@ -334,12 +334,16 @@ impl Device {
                 shared.bytes
             ));
         }
+        let arena = match self.arena.table() {
+            table if config.withheld.is_empty() => table,
+            table => Arc::new(table.without(&config.withheld)),
+        };
         let objects = self.objects.table();
         let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));
         let least = function.bounds.per_cta_memory;
         let block_memory = BlockMemory::reserve(&self.heap, config.grid_blocks(), least)?;
         Ok(Launch {
-            arena: self.arena.table(),
+            arena,
             heap: Arc::clone(&self.heap),
             constants: image.constants(),
             bindings: image.bindings(&config.bindings, &objects).map_err(LaunchError::Binding)?,

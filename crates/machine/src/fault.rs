@@ -12,6 +12,9 @@ pub enum FaultKind {
     OutOfBounds,
     /// An access to a freed allocation.
     UseAfterFree,
+    /// An access to an allocation that is kept from the launch: memory of another device
+    /// ([`LaunchConfig::withheld`](crate::LaunchConfig::withheld)).
+    PeerAccess,
     /// An access to the shared memory of a block of the cluster that has ended.
     ClusterTarget,
     /// An address that is not a multiple of the access size.
@@ -79,6 +82,7 @@ impl From<FaultKind> for Code {
         match kind {
             FaultKind::OutOfBounds => Code::OutOfBounds,
             FaultKind::UseAfterFree => Code::UseAfterFree,
+            FaultKind::PeerAccess => Code::PeerAccess,
             FaultKind::ClusterTarget => Code::ClusterTarget,
             FaultKind::Misaligned => Code::Misaligned,
             FaultKind::ReadOnly => Code::ReadOnly,
@@ -109,6 +113,7 @@ impl fmt::Display for FaultKind {
         f.write_str(match self {
             FaultKind::OutOfBounds => "access out of bounds",
             FaultKind::UseAfterFree => "use after free",
+            FaultKind::PeerAccess => "access to memory of another device",
             FaultKind::ClusterTarget => "cluster target block not present",
             FaultKind::Misaligned => "misaligned access",
             FaultKind::ReadOnly => "store to read-only memory",

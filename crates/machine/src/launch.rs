@@ -96,6 +96,9 @@ pub struct LaunchConfig {
     /// Collects accesses that run over the end of a block's shared memory but stay within the granule of 128 bytes that
     /// a GPU allocates. They succeed, as on a GPU. `None`: they fault. The reference engine always faults.
     pub overruns: Option<Arc<Mutex<Vec<Fault>>>>,
+    /// Allocations that this launch may not reach, by first address, and why, in words that follow the allocation's name: memory of
+    /// another device. Accesses to them fault ([`FaultKind::PeerAccess`](crate::FaultKind::PeerAccess)).
+    pub withheld: Vec<(u64, String)>,
     /// Watches accesses and barriers, or in the reference engine instructions, and can end the launch. Cannot be combined
     /// with [`LaunchConfig::profile`].
     pub observer: Option<ObserverHandle>,
@@ -124,6 +127,7 @@ impl LaunchConfig {
             output: Output::stdout(),
             profile: None,
             overruns: None,
+            withheld: Vec::new(),
             observer: None,
         }
     }

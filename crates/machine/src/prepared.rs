@@ -221,13 +221,20 @@ impl Launch {
                 n => format!("{n} bytes behind a null pointer"),
             }),
             Space::Global => {
-                let (name, extent) = match inner {
-                    HEAP_BASE.. => ("an allocation of `malloc`", self.heap.find(inner)?),
-                    _ => self.arena.nearest(inner).map(|a| (a.name(), a.extent()))?,
+                let (name, extent, gone) = match inner {
+                    HEAP_BASE.. => {
+                        let extent = self.heap.find(inner)?;
+                        (
+                            "an allocation of `malloc`",
+                            extent,
+                            extent.storage.is_none().then_some("which was freed"),
+                        )
+                    }
+                    _ => self.arena.nearest(inner).map(|a| (a.name(), a.extent(), a.why_gone()))?,
                 };
-                let freed = if extent.storage.is_none() { ", which was freed" } else { "" };
+                let gone = gone.map(|why| format!(", {why}")).unwrap_or_default();
                 let place = place_beside(extent.base, extent.bytes, inner, bytes);
-                Some(format!("{place} {name}, {} bytes at {:#x}{freed}", extent.bytes, extent.base))
+                Some(format!("{place} {name}, {} bytes at {:#x}{gone}", extent.bytes, extent.base))
             }
             Space::Shared if shared_rank(inner).0 >= self.cluster_blocks() => {
                 let (rank, blocks) = (shared_rank(inner).0, self.cluster_blocks());

@@ -32,13 +32,14 @@ fn registered<const N: usize>(major: u32, runs: [&[&str]; N]) -> [Output; N] {
     runs.map(|arguments| {
         let mut run = Command::new(&program);
         run.args(arguments).env("LD_LIBRARY_PATH", folder.path()).env("PTXVM_DEVICE", "sm_90");
+        run.env("PTXVM_DEVICE_COUNT", if arguments == ["devices"] { "2" } else { "1" });
         run.output().expect("the program")
     })
 }
 
 /// Runs it, and asserts that everything is as it says.
 pub fn works(major: u32) {
-    let [output, last] = registered(major, [&[], &["last"]]);
+    let [output, last, devices] = registered(major, [&[], &["last"], &["devices"]]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}\n{errors}", output.status);
     assert_eq!(output.stdout, b"done\n");
@@ -48,6 +49,9 @@ pub fn works(major: u32) {
         "{}",
         String::from_utf8_lossy(&last.stderr)
     );
+    let of_devices = String::from_utf8_lossy(&devices.stderr);
+    assert!(devices.status.success() && devices.stdout == b"two devices\n", "{of_devices}");
+    assert!(of_devices.contains("memory of device 1: `cudaDeviceEnablePeerAccess`"), "{of_devices}");
     // The fault of its last kernel is reported.
     assert!(errors.contains("scale"), "{errors}");
     // So is where the memory is from: the call of the program, not that of the runtime.

@@ -68,7 +68,7 @@ impl Blocks {
                 NonNull::new(unsafe { alloc_zeroed(layout) })?
             }
         };
-        self.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()) });
+        self.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()), withheld: false });
         Some(base)
     }
 }

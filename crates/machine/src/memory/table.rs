@@ -47,6 +47,8 @@ enum Backing {
     Window(Option<NonNull<u8>>),
     /// Freed.
     Freed,
+    /// Kept from the launch that has this table, with the reason.
+    Withheld(String),
 }
 
 // SAFETY: the storage is plain bytes, which live as long as the allocation. (Memory of the host lives as long as the
@@ -91,6 +93,21 @@ impl Allocation {
         &self.name
     }
 
+    /// The allocation for a launch that may not reach it.
+    fn withheld(&self, why: &str) -> Allocation {
+        let backing = Backing::Withheld(why.to_owned());
+        Allocation { base: self.base, bytes: self.bytes, backing, name: self.name.clone() }
+    }
+
+    /// Why accesses to it fault, in words that follow its name.
+    pub fn why_gone(&self) -> Option<&str> {
+        match &self.backing {
+            Backing::Freed => Some("which was freed"),
+            Backing::Withheld(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Whether it was freed.
     fn is_freed(&self) -> bool {
         matches!(self.backing, Backing::Freed)
@@ -103,9 +120,10 @@ impl Allocation {
             Backing::Owned(storage) => Some(storage.start()),
             Backing::Mapped(start, _) => Some(*start),
             Backing::Window(start) => *start,
-            Backing::Freed => None,
+            Backing::Freed | Backing::Withheld(_) => None,
         };
-        Extent { base: self.base, bytes: self.bytes, storage: start.map(NonNull::as_ptr) }
+        let withheld = matches!(self.backing, Backing::Withheld(_));
+        Extent { base: self.base, bytes: self.bytes, storage: start.map(NonNull::as_ptr), withheld }
     }
 }
 
@@ -275,6 +293,20 @@ impl Table {
         Ok(())
     }
 
+    /// The table without the storage of some allocations, which are given by first address, each with the reason.
+    pub fn without(&self, withheld: &[(u64, String)]) -> Table {
+        let mut table = self.clone();
+        for (address, why) in withheld {
+            if let Ok(index) = table.entries.binary_search_by_key(address, |(base, _)| *base)
+                && !table.entries[index].1.is_freed()
+            {
+                let (_, allocation) = &mut table.entries[index];
+                *allocation = Arc::new(allocation.withheld(why));
+            }
+        }
+        table
+    }
+
     /// Merges adjacent freed allocations.
     fn join_freed(&mut self) {
         self.entries.dedup_by(|(_, next), (_, first)| {
@@ -320,7 +352,7 @@ impl Table {
             match allocation.backing {
                 Backing::Window(_) => return false,
                 Backing::Mapped(start, _) => mapped.push((start.addr().get() as u64, allocation.bytes)),
-                Backing::Owned(_) | Backing::Freed => {}
+                Backing::Owned(_) | Backing::Freed | Backing::Withheld(_) => {}
             }
         }
         mapped.sort_unstable();
