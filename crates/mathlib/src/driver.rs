@@ -60,7 +60,14 @@ functions! {
     init: "cuInit" (u32) -> u32;
     get_current: "cuCtxGetCurrent" (*mut *mut c_void) -> u32;
     set_current: "cuCtxSetCurrent" (*mut c_void) -> u32;
+    get_device: "cuCtxGetDevice" (*mut c_int) -> u32;
     retain_primary: "cuDevicePrimaryCtxRetain" (*mut *mut c_void, c_int) -> u32;
+    allocate: "cuMemAlloc_v2" (*mut u64, usize) -> u32;
+    free: "cuMemFree_v2" (u64) -> u32;
+    make_event: "cuEventCreate" (*mut *mut c_void, u32) -> u32;
+    destroy_event: "cuEventDestroy_v2" (*mut c_void) -> u32;
+    record_event: "cuEventRecord" (*mut c_void, *mut c_void) -> u32;
+    wait_for_event: "cuStreamWaitEvent" (*mut c_void, *mut c_void, u32) -> u32;
     stream_synchronize: "cuStreamSynchronize" (*mut c_void) -> u32;
     copy_async: "cuMemcpyAsync" (u64, u64, usize, *mut c_void) -> u32;
     work: "ptxvm_host_work" (*mut c_void, unsafe extern "C" fn(*mut c_void) -> u32, unsafe extern "C" fn(*mut c_void), *mut c_void) -> u32;
@@ -137,6 +144,69 @@ pub fn enter(preferred: Option<Context>) -> Result<Context, Error> {
         }
         Ok(Context(current.expose_provenance()))
     }
+}
+
+/// The number of the current context's device.
+///
+/// # Errors
+/// If no context is current.
+pub fn device() -> Result<c_int, Error> {
+    let mut device = 0;
+    // SAFETY: it is a place for a number.
+    checked(unsafe { (Driver::get()?.get_device)(&raw mut device) })?;
+    Ok(device)
+}
+
+/// The primary context of a device.
+///
+/// # Errors
+/// If there is no driver of ptxvm, or no such device.
+pub fn primary(device: c_int) -> Result<Context, Error> {
+    let driver = Driver::get()?;
+    let mut context = std::ptr::null_mut();
+    // SAFETY: the arguments meet the requirements of the functions.
+    unsafe {
+        checked((driver.init)(0))?;
+        checked((driver.retain_primary)(&raw mut context, device))?;
+    }
+    Ok(Context(context.expose_provenance()))
+}
+
+/// Runs something while a context is current, and makes the one current again that was.
+///
+/// # Errors
+/// If there is no driver of ptxvm, or the context has been destroyed.
+pub fn within<T>(context: Context, work: impl FnOnce() -> T) -> Result<T, Error> {
+    let driver = Driver::get()?;
+    let mut before = std::ptr::null_mut();
+    // SAFETY: the arguments meet the requirements of the functions; the driver checks contexts.
+    unsafe {
+        checked((driver.get_current)(&raw mut before))?;
+        checked((driver.set_current)(std::ptr::with_exposed_provenance_mut(context.0)))?;
+        let result = work();
+        checked((driver.set_current)(before))?;
+        Ok(result)
+    }
+}
+
+/// Allocates memory of the current context's device.
+///
+/// # Errors
+/// If there is not enough, or no context is current.
+pub fn allocate(bytes: usize) -> Result<u64, Error> {
+    let mut address = 0;
+    // SAFETY: it is a place for an address.
+    checked(unsafe { (Driver::get()?.allocate)(&raw mut address, bytes) })?;
+    Ok(address)
+}
+
+/// Gives memory of a device back.
+///
+/// # Errors
+/// If nothing was allocated there.
+pub fn free(address: u64) -> Result<(), Error> {
+    // SAFETY: the driver checks the address.
+    checked(unsafe { (Driver::get()?.free)(address) })
 }
 
 /// Reports a mistake of the program in a call of a library, as a fault: on stderr, and in the report of `ptxvm exec`.

@@ -83,6 +83,24 @@ pub fn synchronize(stream: Stream) -> Result<(), Error> {
     checked(unsafe { (driver.stream_synchronize)(stream.handle()) })
 }
 
+/// Makes later work of a stream wait for what another one has to do now.
+///
+/// # Errors
+/// If a stream is invalid, or captures a graph that the other one is no part of.
+pub fn order(before: Stream, after: Stream) -> Result<(), Error> {
+    const WITHOUT_TIME: u32 = 2;
+    let driver = Driver::get()?;
+    let mut event = std::ptr::null_mut();
+    // SAFETY: the driver checks the handles, and the event lives until it has been waited for.
+    unsafe {
+        checked((driver.make_event)(&raw mut event, WITHOUT_TIME))?;
+        let recorded = checked((driver.record_event)(event, before.handle()));
+        let ordered = recorded.and_then(|()| checked((driver.wait_for_event)(after.handle(), event, 0)));
+        checked((driver.destroy_event)(event))?;
+        ordered
+    }
+}
+
 /// Copies bytes in stream order, between any of host and device.
 ///
 /// # Errors

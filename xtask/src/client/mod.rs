@@ -105,9 +105,18 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        for library in
-            ["cudart12", "cudart13", "nvml", "cublas", "cufft", "curand", "audit", "nvrtc", "nvjitlink"]
-        {
+        for library in [
+            "cudart12",
+            "cudart13",
+            "nvml",
+            "cublas",
+            "cufft",
+            "curand",
+            "nccl",
+            "audit",
+            "nvrtc",
+            "nvjitlink",
+        ] {
             build.args(["-p".to_owned(), format!("ptxvm-{library}")]);
         }
         succeed(&mut build)?;

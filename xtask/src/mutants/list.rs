@@ -2,11 +2,12 @@
 
 /// The faults, by the part of the tree that they are in: `# name`, `in FILE`, `test ARGUMENTS of cargo test`, then `- ` and
 /// `+ ` before the lines that are replaced and those in their place.
-const LISTS: [&str; 14] = [
+const LISTS: [&str; 15] = [
     include_str!("list/table.txt"),
     include_str!("list/ir.txt"),
     include_str!("list/code.txt"),
     include_str!("list/cufft.txt"),
+    include_str!("list/devices.txt"),
     include_str!("list/exec.txt"),
     include_str!("list/debugger.txt"),
     include_str!("list/memory.txt"),

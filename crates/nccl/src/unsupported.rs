@@ -1,0 +1,11 @@
+//! What this library does not have: windows and one-sided access, changes of a communicator that runs, simulation.
+
+use mathlib::refused;
+
+use crate::status::Status;
+
+refused! { API: Status;
+    ncclAlltoAll ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
+    ncclCommWindowDeregister ncclDevCommCreate ncclDevCommDestroy
+    ncclCommWindowRegister ncclGather ncclGroupSimulateEnd ncclPutSignal ncclScatter ncclSignal ncclWaitSignal ncclWinGetUserPtr
+}
