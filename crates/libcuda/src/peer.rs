@@ -23,7 +23,7 @@ use crate::{INVALID, Status};
 #[derive(Default)]
 pub struct Peers(Mutex<BTreeSet<u64>>);
 
-/// Whether a device reads and writes (`CU_MEM_ACCESS_FLAGS_PROT_READWRITE`), for those that the program has not asked about.
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`: what a device may do with its own memory.
 pub const READ_AND_WRITE: c_uint = 3;
 
 /// Why kernels of a context do not reach an allocation of another device, in words that follow its name; `None` if they do.

@@ -201,18 +201,15 @@ impl Comm {
         Ok(COMMS.insert(self))
     }
 
-    /// Takes part in a split: ranks of one color get a communicator of theirs, in the order of their keys. Waits for all ranks to say
-    /// their colors, and for none to take part. No communicator comes of a negative color.
-    ///
-    /// # Errors
-    /// If another rank is gone.
+    /// Says this rank's color and key for its next split, and returns the number of the split. Waits for nobody.
     pub fn say_split(&self, color: i32, key: i32) -> u64 {
         let number = self.splits.fetch_add(1, Ordering::AcqRel) + 1;
         self.segment.say_split(self.rank, number, [color, key]);
         number
     }
 
-    /// What the split with a number makes for this rank, once all have said their colors.
+    /// What the split with a number makes for this rank, once all have said their colors: ranks of one color get a communicator, in the
+    /// order of their keys. A negative color gets none.
     ///
     /// # Errors
     /// If another rank is gone.
