@@ -105,6 +105,7 @@ impl Allocations {
             crate::in_use::allocated(device, bytes);
         }
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
+        crate::peer::changed();
         crate::initialized::allocated(base, bytes, kind);
     }
 
@@ -113,6 +114,7 @@ impl Allocations {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         let allocation = *live.get(&base).filter(|allocation| kind(allocation.kind))?;
         live.remove(&base);
+        crate::peer::changed();
         crate::initialized::freed(base);
         if allocation.kind.is_counted() {
             crate::in_use::freed(allocation.device, allocation.bytes);
@@ -202,6 +204,7 @@ impl Allocations {
             }
             !goes
         });
+        crate::peer::changed();
     }
 }
 

@@ -5,11 +5,13 @@
 //! of pools, and `cuMemSetAccess` for what `cuMemMap` maps. Memory of the host and managed memory are open to all. Copies need nothing.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{c_int, c_uint};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUcontext, CUdevice};
+use machine::memory::Withheld;
 
 use crate::api::api;
 use crate::context::{CONTEXTS, Context, context};
@@ -19,37 +21,68 @@ use crate::memory::{Allocation, Kind};
 use crate::pointers::Out;
 use crate::{INVALID, Status};
 
-/// The contexts whose memory a context reaches, by number.
+/// What a context reaches of other devices.
 #[derive(Default)]
-pub struct Peers(Mutex<BTreeSet<u64>>);
+pub struct Peers {
+    /// The contexts whose memory it reaches, by number.
+    open: Mutex<BTreeSet<u64>>,
+    /// What its kernels do not reach, and what [`CHANGES`] was then.
+    withheld: Mutex<Option<(u64, List)>>,
+}
+
+/// First addresses, and why; `None` for an empty list.
+type List = Option<Arc<Withheld>>;
+
+/// How often allocations, or what opens them, have changed.
+static CHANGES: AtomicU64 = AtomicU64::new(1);
+
+/// Allocations, or what opens them, have changed.
+pub fn changed() {
+    CHANGES.fetch_add(1, Ordering::AcqRel);
+}
 
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`: what a device may do with its own memory.
 pub const READ_AND_WRITE: c_uint = 3;
 
-/// Why kernels of a context do not reach an allocation of another device, in words that follow its name; `None` if they do.
-fn why_not(viewer: &Context, allocation: &Allocation) -> Option<String> {
-    let (device, own) = (allocation.device, viewer.device);
+/// The function whose call would let kernels of a context reach an allocation of another device; `None` if they do.
+fn missing(viewer: &Context, allocation: &Allocation) -> Option<&'static str> {
+    let own = viewer.device;
     let (is_open, call) = match allocation.kind {
         Kind::Managed | Kind::Host(_) | Kind::Registered(_) => return None,
         Kind::Pool => (crate::pool::is_open(allocation.base, own), "cudaMemPoolSetAccess"),
         Kind::Mapped => (crate::virtual_memory::is_open(allocation.base, own), "cuMemSetAccess"),
         Kind::Device | Kind::Internal | Kind::Variable | Kind::Array | Kind::Imported => {
-            (lock(&viewer.peers.0).contains(&allocation.context), "cudaDeviceEnablePeerAccess")
+            (lock(&viewer.peers.open).contains(&allocation.context), "cudaDeviceEnablePeerAccess")
         }
     };
-    let why = || format!("which is memory of device {device}: `{call}` has not let device {own} reach it");
-    (!is_open).then(why)
+    (!is_open).then_some(call)
 }
 
-/// What kernels of a context do not reach: first addresses, and why. With one device there is nothing.
-pub fn withheld(context: u64) -> Vec<(u64, String)> {
-    let Ok(driver) = driver() else { return Vec::new() };
-    if driver.config.count() < 2 {
-        return Vec::new();
+/// Why a device does not reach memory of another one, in words that follow the name of the allocation.
+fn why(call: &str, own: u32, device: u32) -> String {
+    format!("which is memory of device {device}: `{call}` has not let device {own} reach it")
+}
+
+/// What kernels of a context do not reach. With one device there is nothing.
+pub fn withheld(context: u64) -> List {
+    let driver = driver().ok().filter(|driver| driver.config.count() > 1)?;
+    let viewer = CONTEXTS.find(|other| other.id == context)?;
+    let now = CHANGES.load(Ordering::Acquire);
+    let mut known = lock(&viewer.peers.withheld);
+    if let Some((_, list)) = known.as_ref().filter(|(then, _)| *then == now) {
+        return list.clone();
     }
-    let Some(viewer) = CONTEXTS.find(|other| other.id == context) else { return Vec::new() };
+    let mut reasons = HashMap::new();
     let others = driver.allocations.of_other_devices(viewer.device);
-    others.iter().filter_map(|allocation| Some((allocation.base, why_not(&viewer, allocation)?))).collect()
+    let list = others.iter().filter_map(|allocation| {
+        let call = missing(&viewer, allocation)?;
+        let reason = reasons.entry((call, allocation.device));
+        let why = reason.or_insert_with(|| Arc::<str>::from(why(call, viewer.device, allocation.device)));
+        Some((allocation.base, Arc::clone(why)))
+    });
+    let list = Some(list.collect::<Arc<Withheld>>()).filter(|list| !list.is_empty());
+    *known = Some((now, list.clone()));
+    list
 }
 
 thread_local! {
@@ -76,9 +109,10 @@ pub fn check_work(address: u64, who: &str) -> Result<(), Status> {
     }
     let viewer = CONTEXTS.find(|other| other.id == WORKS_FOR.get());
     let (Some(viewer), Some(allocation)) = (viewer, driver.allocations.find(address)) else { return Ok(()) };
-    match why_not(&viewer, &allocation).filter(|_| allocation.device != viewer.device) {
+    match missing(&viewer, &allocation).filter(|_| allocation.device != viewer.device) {
         None => Ok(()),
-        Some(why) => {
+        Some(call) => {
+            let why = why(call, viewer.device, allocation.device);
             crate::log::log!(
                 error,
                 "{who}: the allocation at {:#x}, {} bytes, {why}",
@@ -119,13 +153,15 @@ api! { API:
             return Err(INVALID);
         }
         let (current, peer) = pair(peer)?;
-        let is_new = lock(&current.peers.0).insert(peer.id);
+        let is_new = lock(&current.peers.open).insert(peer.id);
+        changed();
         if is_new { Ok(()) } else { Err(Status::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) }
     }
     /// Takes that back, for kernels that are launched later.
     cuCtxDisablePeerAccess 4000 "cuCtxDisablePeerAccess" (peer: CUcontext) {
         let (current, peer) = (Context::current()?, context(peer)?);
-        let was_enabled = lock(&current.peers.0).remove(&peer.id);
+        let was_enabled = lock(&current.peers.open).remove(&peer.id);
+        changed();
         if was_enabled { Ok(()) } else { Err(Status::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED) }
     }
 }

@@ -133,6 +133,7 @@ impl Pool {
     fn count(self: &Arc<Pool>, address: u64, bytes: u64) {
         lock(&self.memory).take(bytes);
         lock(&OWNERS).insert(address, Arc::clone(self));
+        crate::peer::changed();
     }
 }
 
@@ -400,6 +401,7 @@ api! { API:
             return Err(INVALID);
         }
         lock(&pool.access).extend(wanted);
+        crate::peer::changed();
         Ok(())
     }
     /// Whether a device reads (1) or reads and writes (3) the memory of a pool.

@@ -353,6 +353,7 @@ api! { API:
         for (_, mapping) in mappings.into_iter().flatten() {
             mapping.access.extend(wanted.iter().copied());
         }
+        crate::peer::changed();
         Ok(())
     }
     /// Whether a device reads (1) or reads and writes (3) what is mapped at an address.

@@ -334,9 +334,9 @@ impl Device {
                 shared.bytes
             ));
         }
-        let arena = match self.arena.table() {
-            table if config.withheld.is_empty() => table,
-            table => Arc::new(table.without(&config.withheld)),
+        let arena = match &config.withheld {
+            None => self.arena.table(),
+            Some(withheld) => self.arena.table_without(withheld),
         };
         let objects = self.objects.table();
         let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::cooperative::COOPERATIVE_BLOCKS;
 use crate::fault::Fault;
+use crate::memory::Withheld;
 use crate::native_code::NativeCode;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
@@ -96,9 +97,9 @@ pub struct LaunchConfig {
     /// Collects accesses that run over the end of a block's shared memory but stay within the granule of 128 bytes that
     /// a GPU allocates. They succeed, as on a GPU. `None`: they fault. The reference engine always faults.
     pub overruns: Option<Arc<Mutex<Vec<Fault>>>>,
-    /// Allocations that this launch may not reach, by first address, and why, in words that follow the allocation's name: memory of
-    /// another device. Accesses to them fault ([`FaultKind::PeerAccess`](crate::FaultKind::PeerAccess)).
-    pub withheld: Vec<(u64, String)>,
+    /// Allocations that this launch may not reach: memory of another device. Accesses to them fault
+    /// ([`FaultKind::PeerAccess`](crate::FaultKind::PeerAccess)). Launches with one list share what is made of it.
+    pub withheld: Option<Arc<Withheld>>,
     /// Watches accesses and barriers, or in the reference engine instructions, and can end the launch. Cannot be combined
     /// with [`LaunchConfig::profile`].
     pub observer: Option<ObserverHandle>,
@@ -127,7 +128,7 @@ impl LaunchConfig {
             output: Output::stdout(),
             profile: None,
             overruns: None,
-            withheld: Vec::new(),
+            withheld: None,
             observer: None,
         }
     }

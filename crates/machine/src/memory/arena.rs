@@ -7,11 +7,11 @@
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::host;
 use super::storage::Storage;
-use super::table::{AddressTaken, Addresses, Allocation, Keeper, Table};
+use super::table::{AddressTaken, Addresses, Allocation, Keeper, Table, Withheld};
 use super::{ALIGN, HOST_MEMORY};
 use crate::fault::FaultKind;
 
@@ -53,6 +53,8 @@ pub(crate) struct Arena {
     apart: AtomicBool,
     /// Variables of modules end at multiples of so many bytes; 0 and 1: where they end.
     variable_granule: AtomicU64,
+    /// The table without what some launches may not reach, as it is now.
+    without: Mutex<Vec<(Arc<Withheld>, Arc<Table>)>>,
 }
 
 impl Arena {
@@ -61,10 +63,29 @@ impl Arena {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn without(&self) -> MutexGuard<'_, Vec<(Arc<Withheld>, Arc<Table>)>> {
+        self.without.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The current allocations without the storage of some. A table is made once for a list, until something changes.
+    pub fn table_without(&self, withheld: &Arc<Withheld>) -> Arc<Table> {
+        let mut tables = self.without();
+        if let Some((_, table)) = tables.iter().find(|(list, _)| Arc::ptr_eq(list, withheld)) {
+            return Arc::clone(table);
+        }
+        let table = Arc::new(self.table().without(withheld));
+        tables.push((Arc::clone(withheld), Arc::clone(&table)));
+        table
+    }
+
     /// Changes the table under the lock. `change` must be quick.
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut table))
+        let result = change(Arc::make_mut(&mut table));
+        drop(table);
+        // They keep memory, so they go without the lock.
+        drop(std::mem::take(&mut *self.without()));
+        result
     }
 
     /// Gives variables of later modules zeros behind them, up to a multiple of so many bytes.

@@ -24,7 +24,7 @@ pub use arena::{Held, HostMemoryError, OutOfMemory};
 pub use extent::Extent;
 pub use heap::Heap;
 pub use table::Table;
-pub use table::{AddressTaken, Keeper};
+pub use table::{AddressTaken, Keeper, Withheld};
 
 use isa::Space;
 

@@ -34,6 +34,9 @@ pub struct Allocation {
     name: Cow<'static, str>,
 }
 
+/// Allocations that a launch may not reach: the first address of each, and why, in words that follow its name.
+pub type Withheld = [(u64, Arc<str>)];
+
 /// What keeps memory of the host: that stays until the last launch which uses it has ended, and drops this.
 pub type Keeper = Arc<dyn Any + Send + Sync>;
 
@@ -48,7 +51,7 @@ enum Backing {
     /// Freed.
     Freed,
     /// Kept from the launch that has this table, with the reason.
-    Withheld(String),
+    Withheld(Arc<str>),
 }
 
 // SAFETY: the storage is plain bytes, which live as long as the allocation. (Memory of the host lives as long as the
@@ -94,8 +97,8 @@ impl Allocation {
     }
 
     /// The allocation for a launch that may not reach it.
-    fn withheld(&self, why: &str) -> Allocation {
-        let backing = Backing::Withheld(why.to_owned());
+    fn withheld(&self, why: &Arc<str>) -> Allocation {
+        let backing = Backing::Withheld(Arc::clone(why));
         Allocation { base: self.base, bytes: self.bytes, backing, name: self.name.clone() }
     }
 
@@ -294,7 +297,7 @@ impl Table {
     }
 
     /// The table without the storage of some allocations, which are given by first address, each with the reason.
-    pub fn without(&self, withheld: &[(u64, String)]) -> Table {
+    pub fn without(&self, withheld: &Withheld) -> Table {
         let mut table = self.clone();
         for (address, why) in withheld {
             if let Ok(index) = table.entries.binary_search_by_key(address, |(base, _)| *base)
