@@ -112,6 +112,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             "cublas",
             "cufft",
             "curand",
+            "cusparse",
             "nccl",
             "audit",
             "nvrtc",

@@ -47,6 +47,7 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcufft.so.12"], &["libcufft.so.12", "libptxvm_cufft.so"]),
     (&["libcurand.so.10", "libcurand.so"], &["libcurand.so.10", "libptxvm_curand.so"]),
     (&["libnccl.so.2", "libnccl.so"], &["libnccl.so.2", "libptxvm_nccl.so"]),
+    (&["libcusparse.so.12", "libcusparse.so"], &["libcusparse.so.12", "libptxvm_cusparse.so"]),
 ];
 
 /// What the dynamic linker asks where libraries are (`crates/audit`).
