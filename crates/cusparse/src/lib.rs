@@ -10,6 +10,7 @@
 
 mod addition;
 mod bands;
+mod blocks;
 mod call;
 mod convert;
 mod declare;
@@ -50,6 +51,8 @@ static TABLES: &[&[&[Function]]] = &[
     factor::API,
     factor::FAMILIES,
     bands::FAMILIES,
+    blocks::API,
+    blocks::FAMILIES,
     refused::API,
 ];
 

@@ -1,0 +1,7 @@
+//! Sparse functions of random shapes, formats and types against dense sums. Numbers are quarters, whose sums are exact, so most results
+//! must be equal. `PTXVM_SHAPES=10000` makes more shapes than the normal 100 of each kind.
+
+mod contract;
+mod generic;
+mod legacy;
+mod rig;

@@ -1,0 +1,634 @@
+//! What the tests share: the driver and the library as a program opens them, memory of the device, numbers, sparse matrices in all formats.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use fastrand::Rng;
+use half::{bf16, f16};
+// The tests need the shared objects of both.
+use {ptxvm_cusparse as _, ptxvm_libcuda as _};
+
+/// Arguments of C functions that are integers and pointers. More than a function takes do no harm.
+type Function = unsafe extern "C" fn(
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+) -> u32;
+
+/// The driver (`cu...`) and the library (`cusparse...`).
+pub fn library(name: &str) -> &'static libloading::Library {
+    static LIBRARIES: OnceLock<[libloading::Library; 2]> = OnceLock::new();
+    let libraries = LIBRARIES.get_or_init(|| {
+        ["libptxvm_libcuda.so", "libptxvm_cusparse.so"].map(|name| {
+            let path = std::env::current_exe().expect("a path").with_file_name(name);
+            // SAFETY: loading them has no effects that could harm this process.
+            unsafe { libloading::Library::new(path) }.expect("the test built it")
+        })
+    });
+    &libraries[usize::from(name.starts_with("cusparse"))]
+}
+
+/// Calls a function whose arguments are integers and pointers.
+pub fn call(name: &str, arguments: &[u64]) -> u32 {
+    let mut all = [0; 20];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = all;
+    // SAFETY: the function is of C, and the caller passes what it takes.
+    unsafe {
+        let function = library(name).get::<Function>(name.as_bytes()).expect("a function");
+        function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+    }
+}
+
+/// The same, and it must succeed.
+pub fn ok(name: &str, arguments: &[u64]) {
+    assert_eq!(call(name, arguments), 0, "{name}");
+}
+
+/// The address of a place of the host.
+pub fn at<T>(place: &mut T) -> u64 {
+    (&raw mut *place).expose_provenance() as u64
+}
+
+/// Memory of the device, given back at the end.
+pub struct Buffer {
+    pub address: u64,
+    bytes: usize,
+}
+
+impl Buffer {
+    pub fn new(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer { address: 0, bytes: bytes.len() };
+        ok("cuMemAlloc_v2", &[at(&mut buffer.address), bytes.len().max(1) as u64]);
+        if !bytes.is_empty() {
+            let from = bytes.as_ptr().expose_provenance() as u64;
+            ok("cuMemcpyHtoD_v2", &[buffer.address, from, bytes.len() as u64]);
+        }
+        buffer
+    }
+
+    pub fn ints(values: &[i64]) -> Buffer {
+        Buffer::indices(values, 2, 0)
+    }
+
+    /// Indices of a width (`cusparseIndexType_t`) from a base on.
+    pub fn indices(values: &[i64], width: u64, base: i64) -> Buffer {
+        let bytes = values.iter().flat_map(|value| match width {
+            2 => ((value + base) as i32).to_ne_bytes().to_vec(),
+            _ => (value + base).to_ne_bytes().to_vec(),
+        });
+        Buffer::new(&bytes.collect::<Vec<u8>>())
+    }
+
+    pub fn read(&self) -> Vec<u8> {
+        let mut bytes = vec![0u8; self.bytes];
+        if self.bytes > 0 {
+            let to = bytes.as_mut_ptr().expose_provenance() as u64;
+            ok("cuMemcpyDtoH_v2", &[to, self.address, self.bytes as u64]);
+        }
+        bytes
+    }
+
+    pub fn read_ints(&self) -> Vec<i64> {
+        self.read_indices(2, 0)
+    }
+
+    pub fn read_indices(&self, width: u64, base: i64) -> Vec<i64> {
+        let wide = |bytes: &[u8]| match *bytes {
+            [a, b, c, d] => i32::from_ne_bytes([a, b, c, d]).into(),
+            _ => i64::from_ne_bytes(bytes.try_into().expect("eight bytes")),
+        };
+        self.read().chunks_exact(if width == 2 { 4 } else { 8 }).map(|bytes| wide(bytes) - base).collect()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        call("cuMemFree_v2", &[self.address]);
+    }
+}
+
+/// A handle of the library, whose scalars are on the host or on the device.
+pub struct Handle(pub u64, pub bool);
+
+impl Handle {
+    pub fn new(on_device: bool) -> Handle {
+        call("cuInit", &[0]);
+        let mut handle = 0;
+        ok("cusparseCreate", &[at(&mut handle)]);
+        ok("cusparseSetPointerMode", &[handle, on_device.into()]);
+        Handle(handle, on_device)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        call("cusparseDestroy", &[self.0]);
+    }
+}
+
+/// A number: its parts.
+pub type Num = [f64; 2];
+
+pub fn times(a: Num, b: Num) -> Num {
+    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+pub fn plus(a: Num, b: Num) -> Num {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+/// The types of numbers, with their `cudaDataType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ty {
+    S = 0,
+    D = 1,
+    H = 2,
+    I8 = 3,
+    C = 4,
+    Z = 5,
+    I32 = 10,
+    B = 14,
+}
+
+impl Ty {
+    pub const FULL: [Ty; 4] = [Ty::S, Ty::D, Ty::C, Ty::Z];
+
+    pub fn letter(self) -> &'static str {
+        match self {
+            Ty::S => "S",
+            Ty::D => "D",
+            Ty::C => "C",
+            _ => "Z",
+        }
+    }
+
+    pub fn is_complex(self) -> bool {
+        matches!(self, Ty::C | Ty::Z)
+    }
+
+    pub fn bytes(self) -> usize {
+        self.encode(&[[0.0; 2]]).len()
+    }
+
+    pub fn encode(self, numbers: &[Num]) -> Vec<u8> {
+        let part = |value: f64| match self {
+            Ty::S | Ty::C => (value as f32).to_ne_bytes().to_vec(),
+            Ty::D | Ty::Z => value.to_ne_bytes().to_vec(),
+            Ty::H => f16::from_f64(value).to_ne_bytes().to_vec(),
+            Ty::B => bf16::from_f64(value).to_ne_bytes().to_vec(),
+            Ty::I8 => (value as i8).to_ne_bytes().to_vec(),
+            Ty::I32 => (value as i32).to_ne_bytes().to_vec(),
+        };
+        let parts = if self.is_complex() { 2 } else { 1 };
+        numbers
+            .iter()
+            .flat_map(|number| number[..parts].iter().flat_map(|&value| part(value)).collect::<Vec<u8>>())
+            .collect()
+    }
+
+    pub fn decode(self, bytes: &[u8]) -> Vec<Num> {
+        let size = match self {
+            Ty::S | Ty::C | Ty::I32 => 4,
+            Ty::D | Ty::Z => 8,
+            Ty::H | Ty::B => 2,
+            Ty::I8 => 1,
+        };
+        let part = |bytes: &[u8]| match (self, bytes) {
+            (Ty::H, &[a, b]) => f16::from_ne_bytes([a, b]).to_f64(),
+            (_, &[a, b]) => bf16::from_ne_bytes([a, b]).to_f64(),
+            (Ty::I32, &[a, b, c, d]) => i32::from_ne_bytes([a, b, c, d]).into(),
+            (_, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]).into(),
+            (_, &[a]) => f64::from(a as i8),
+            (_, bytes) => f64::from_ne_bytes(bytes.try_into().expect("eight bytes")),
+        };
+        let parts: Vec<f64> = bytes.chunks_exact(size).map(part).collect();
+        match self.is_complex() {
+            true => parts.chunks_exact(2).map(|two| [two[0], two[1]]).collect(),
+            false => parts.into_iter().map(|part| [part, 0.0]).collect(),
+        }
+    }
+
+    /// A small number whose sums and products are exact: quarters, or integers.
+    pub fn random(self, rng: &mut Rng) -> Num {
+        let step = if matches!(self, Ty::I8 | Ty::I32) { 1.0 } else { 0.25 };
+        let mut part = || f64::from(rng.i32(-6..7)) * step;
+        [part(), if self.is_complex() { part() } else { 0.0 }]
+    }
+
+    /// A factor: often 0 or 1.
+    pub fn factor(self, rng: &mut Rng) -> Num {
+        match rng.u8(..6) {
+            0 => [0.0, 0.0],
+            1 | 2 => [1.0, 0.0],
+            _ => self.random(rng),
+        }
+    }
+
+    /// What numbers become in memory.
+    pub fn rounded(self, numbers: &[Num]) -> Vec<Num> {
+        self.decode(&self.encode(numbers))
+    }
+
+    pub fn buffer(self, numbers: &[Num]) -> Buffer {
+        Buffer::new(&self.encode(numbers))
+    }
+
+    pub fn read(self, buffer: &Buffer) -> Vec<Num> {
+        self.decode(&buffer.read())
+    }
+}
+
+/// A scalar where the pointer mode of a handle says.
+pub struct Scalar(Vec<u8>, Option<Buffer>);
+
+impl Scalar {
+    pub fn new(handle: &Handle, ty: Ty, value: Num) -> Scalar {
+        let bytes = ty.encode(&[value]);
+        let device = handle.1.then(|| Buffer::new(&bytes));
+        Scalar(bytes, device)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.1.as_ref().map_or(self.0.as_ptr().expose_provenance() as u64, |buffer| buffer.address)
+    }
+
+    pub fn read(&self) -> Vec<u8> {
+        self.1.as_ref().map_or(self.0.clone(), Buffer::read)
+    }
+}
+
+/// A dense matrix of the host, by rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dense {
+    pub rows: usize,
+    pub columns: usize,
+    pub values: Vec<Num>,
+}
+
+impl Dense {
+    pub fn new(rows: usize, columns: usize, mut value: impl FnMut(usize, usize) -> Num) -> Dense {
+        let values = (0..rows * columns).map(|at| value(at / columns, at % columns)).collect();
+        Dense { rows, columns, values }
+    }
+
+    pub fn random(ty: Ty, rows: usize, columns: usize, rng: &mut Rng) -> Dense {
+        Dense::new(rows, columns, |_, _| ty.random(rng))
+    }
+
+    pub fn at(&self, row: usize, column: usize) -> Num {
+        self.values[row * self.columns + column]
+    }
+
+    /// What an operation makes of it: 0 nothing, 1 transposed, 2 conjugated and transposed.
+    pub fn operated(&self, op: u64) -> Dense {
+        let conjugate = |[re, im]: Num| if op == 2 { [re, -im] } else { [re, im] };
+        match op {
+            0 => self.clone(),
+            _ => Dense::new(self.columns, self.rows, |i, j| conjugate(self.at(j, i))),
+        }
+    }
+
+    /// `alpha` this times `b`, plus `beta c`. A factor of zero hides what it is of.
+    pub fn product(&self, alpha: Num, b: &Dense, beta: Num, c: &Dense) -> Dense {
+        Dense::new(self.rows, b.columns, |i, j| {
+            let sum = (0..self.columns).fold([0.0; 2], |sum, k| plus(sum, times(self.at(i, k), b.at(k, j))));
+            let scaled = if alpha == [0.0; 2] { [0.0; 2] } else { times(alpha, sum) };
+            if beta == [0.0; 2] { scaled } else { plus(scaled, times(beta, c.at(i, j))) }
+        })
+    }
+}
+
+pub const NAN: Num = [f64::NAN, f64::NAN];
+
+/// A dense matrix in memory, with gaps.
+pub struct DenseMatrix {
+    pub descriptor: u64,
+    pub buffer: Buffer,
+    pub ty: Ty,
+    by_rows: bool,
+    ld: usize,
+    stored: Vec<Num>,
+    size: [usize; 2],
+    stride: usize,
+}
+
+impl DenseMatrix {
+    /// One or several of the same size.
+    pub fn new(ty: Ty, all: &[Dense], rng: &mut Rng) -> DenseMatrix {
+        let (by_rows, gap) = (rng.bool(), rng.usize(..3));
+        let size @ [rows, columns] = [all[0].rows, all[0].columns];
+        let (lines, length) = if by_rows { (rows, columns) } else { (columns, rows) };
+        let ld = length + gap;
+        let stride = lines * ld + rng.usize(..4);
+        let mut stored = vec![NAN; stride * all.len()];
+        for (which, dense) in all.iter().enumerate() {
+            for (at, &value) in dense.values.iter().enumerate() {
+                let (i, j) = (at / columns, at % columns);
+                stored[which * stride + if by_rows { i * ld + j } else { j * ld + i }] = value;
+            }
+        }
+        let (buffer, mut descriptor) = (ty.buffer(&stored), 0);
+        let order = if by_rows { 2 } else { 1 };
+        ok(
+            "cusparseCreateDnMat",
+            &[at(&mut descriptor), rows as u64, columns as u64, ld as u64, buffer.address, ty as u64, order],
+        );
+        if all.len() > 1 {
+            ok("cusparseDnMatSetStridedBatch", &[descriptor, all.len() as u64, stride as u64]);
+        }
+        DenseMatrix { descriptor, buffer, ty, by_rows, ld, stored, size, stride }
+    }
+
+    /// Compares with what should be there; gaps must be as they were.
+    pub fn check(&self, what: &str, wanted: &[Dense], most: f64) {
+        let got = self.ty.read(&self.buffer);
+        let mut stored = self.stored.clone();
+        for (which, dense) in wanted.iter().enumerate() {
+            assert_eq!([dense.rows, dense.columns], self.size);
+            for (at, &value) in self.ty.rounded(&dense.values).iter().enumerate() {
+                let (i, j) = (at / dense.columns, at % dense.columns);
+                stored[which * self.stride + if self.by_rows { i * self.ld + j } else { j * self.ld + i }] =
+                    value;
+            }
+        }
+        compare(what, &got, &self.ty.rounded(&stored), most);
+    }
+}
+
+impl Drop for DenseMatrix {
+    fn drop(&mut self) {
+        call("cusparseDestroyDnMat", &[self.descriptor]);
+    }
+}
+
+/// A dense vector in memory.
+pub struct DenseVector {
+    pub descriptor: u64,
+    pub buffer: Buffer,
+    pub ty: Ty,
+}
+
+impl DenseVector {
+    pub fn new(ty: Ty, values: &[Num]) -> DenseVector {
+        let (buffer, mut descriptor) = (ty.buffer(values), 0);
+        let arguments = [at(&mut descriptor), values.len() as u64, buffer.address, ty as u64];
+        ok("cusparseCreateDnVec", &arguments);
+        DenseVector { descriptor, buffer, ty }
+    }
+
+    pub fn check(&self, what: &str, wanted: &[Num], most: f64) {
+        compare(what, &self.ty.read(&self.buffer), &self.ty.rounded(wanted), most);
+    }
+}
+
+impl Drop for DenseVector {
+    fn drop(&mut self) {
+        call("cusparseDestroyDnVec", &[self.descriptor]);
+    }
+}
+
+/// Numbers must be the same, within an error relative to the larger of them and 1.
+pub fn compare(what: &str, got: &[Num], wanted: &[Num], most: f64) {
+    assert_eq!(got.len(), wanted.len(), "{what}");
+    for (at, (got, want)) in got.iter().zip(wanted).enumerate() {
+        for part in 0..2 {
+            let (got, want) = (got[part], want[part]);
+            let good = got == want
+                || got.is_nan() && want.is_nan()
+                || (got - want).abs() <= most * want.abs().max(1.0);
+            assert!(good, "{what}: number {at} is {got}, not {want}");
+        }
+    }
+}
+
+/// How matrices are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Csr = 1,
+    Csc = 2,
+    Coo = 3,
+    BlockedEll = 5,
+    Bsr = 6,
+    SlicedEll = 7,
+}
+
+/// The elements of a sparse matrix.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub size: [usize; 2],
+    pub entries: BTreeMap<(usize, usize), Num>,
+}
+
+impl Sample {
+    pub fn random(ty: Ty, size: [usize; 2], rng: &mut Rng) -> Sample {
+        let density = rng.f64() * 0.6;
+        let all = (0..size[0] * size[1]).filter(|_| rng.f64() < density).collect::<Vec<_>>();
+        let entries = all.into_iter().map(|at| ((at / size[1], at % size[1]), ty.random(rng))).collect();
+        Sample { size, entries }
+    }
+
+    pub fn dense(&self) -> Dense {
+        Dense::new(self.size[0], self.size[1], |i, j| self.entries.get(&(i, j)).copied().unwrap_or_default())
+    }
+
+    pub fn row(&self, row: usize) -> Vec<(usize, Num)> {
+        self.entries.range((row, 0)..(row + 1, 0)).map(|(&(_, column), &value)| (column, value)).collect()
+    }
+
+    pub fn offsets(&self) -> Vec<i64> {
+        (0..=self.size[0]).map(|row| self.entries.range(..(row, 0)).count() as i64).collect()
+    }
+
+    pub fn columns(&self) -> Vec<i64> {
+        self.entries.keys().map(|key| key.1 as i64).collect()
+    }
+
+    pub fn rows(&self) -> Vec<i64> {
+        self.entries.keys().map(|key| key.0 as i64).collect()
+    }
+
+    pub fn values(&self) -> Vec<Num> {
+        self.entries.values().copied().collect()
+    }
+
+    pub fn transposed(&self) -> Sample {
+        let entries = self.entries.iter().map(|(&(i, j), &value)| ((j, i), value)).collect();
+        Sample { size: [self.size[1], self.size[0]], entries }
+    }
+}
+
+/// A sparse matrix in memory: the descriptor, offsets or rows, other indices, values.
+pub struct SparseMatrix {
+    pub descriptor: u64,
+    pub arrays: [Buffer; 3],
+    pub ty: Ty,
+    pub width: u64,
+    pub base: i64,
+    /// For each value its element, or none for padding.
+    pub elements: Vec<Option<(usize, usize)>>,
+}
+
+impl SparseMatrix {
+    /// Stores a sample; a matrix of blocks has sizes that blocks of 2 x 3 (or 2 x 2) divide.
+    pub fn new(ty: Ty, format: Format, sample: &Sample, rng: &mut Rng) -> SparseMatrix {
+        let (width, base) = (rng.u64(2..4), i64::from(rng.bool()));
+        let [rows, columns] = sample.size;
+        let mut descriptor = 0;
+        let place = at(&mut descriptor);
+        let indices = |values: &[i64]| Buffer::indices(values, width, base);
+        let build = |elements: Vec<Option<(usize, usize)>>| {
+            let values: Vec<Num> = elements
+                .iter()
+                .map(|e| e.map_or(NAN, |e| sample.entries.get(&e).copied().unwrap_or_default()))
+                .collect();
+            (ty.buffer(&values), elements)
+        };
+        let all: Vec<_> = sample.entries.keys().copied().map(Some).collect();
+        let (first, second, (values, elements), arguments) = match format {
+            Format::Csr => {
+                let (first, second) = (indices(&sample.offsets()), indices(&sample.columns()));
+                let head = vec![rows as u64, columns as u64, all.len() as u64];
+                (first, second, build(all), (head, vec![width, width]))
+            }
+            Format::Csc => {
+                let turned = sample.transposed();
+                let (first, second) = (indices(&turned.offsets()), indices(&turned.columns()));
+                let all: Vec<_> = turned.entries.keys().map(|&(j, i)| Some((i, j))).collect();
+                let head = vec![rows as u64, columns as u64, all.len() as u64];
+                (first, second, build(all), (head, vec![width, width]))
+            }
+            Format::Coo => {
+                let (first, second) = (indices(&sample.rows()), indices(&sample.columns()));
+                let head = vec![rows as u64, columns as u64, all.len() as u64];
+                (first, second, build(all), (head, vec![width]))
+            }
+            Format::Bsr => {
+                let (down, across, by_rows) = (2, if columns % 3 == 0 { 3 } else { 2 }, rng.bool());
+                let blocks: Sample = Sample {
+                    size: [rows / down, columns / across],
+                    entries: sample
+                        .entries
+                        .keys()
+                        .map(|&(i, j)| ((i / down, j / across), [0.0; 2]))
+                        .collect(),
+                };
+                let elements = blocks.entries.keys().flat_map(|&(i, j)| {
+                    (0..down * across).map(move |at| {
+                        let (r, c) =
+                            if by_rows { (at / across, at % across) } else { (at % down, at / down) };
+                        Some((i * down + r, j * across + c))
+                    })
+                });
+                let head = vec![
+                    (rows / down) as u64,
+                    (columns / across) as u64,
+                    blocks.entries.len() as u64,
+                    down as u64,
+                    across as u64,
+                ];
+                let (first, second) = (indices(&blocks.offsets()), indices(&blocks.columns()));
+                (first, second, build(elements.collect()), (head, vec![width, width]))
+            }
+            Format::BlockedEll => {
+                let block = 2;
+                let lines: Vec<Vec<usize>> = (0..rows / block)
+                    .map(|line| {
+                        let keys = sample.entries.keys().filter(|key| key.0 / block == line);
+                        let mut of: Vec<usize> = keys.map(|key| key.1 / block).collect();
+                        of.sort_unstable();
+                        of.dedup();
+                        of
+                    })
+                    .collect();
+                let most = lines.iter().map(Vec::len).max().unwrap_or(0);
+                let of_line = |line: &Vec<usize>| {
+                    let mut line: Vec<i64> = line.iter().map(|&column| column as i64).collect();
+                    line.resize(most, -1 - base);
+                    line
+                };
+                let ell: Vec<i64> = lines.iter().flat_map(of_line).collect();
+                let mut elements = Vec::new();
+                for row in 0..rows {
+                    for at in 0..most * block {
+                        let column = lines[row / block].get(at / block);
+                        elements.push(column.map(|&column| (row, column * block + at % block)));
+                    }
+                }
+                let head = vec![rows as u64, columns as u64, block as u64, (most * block) as u64];
+                (Buffer::new(&[]), indices(&ell), build(elements), (head, vec![width]))
+            }
+            Format::SlicedEll => {
+                let slice = rng.usize(1..4);
+                let (mut offsets, mut ell, mut elements) = (vec![0], Vec::new(), Vec::new());
+                for first in (0..rows).step_by(slice) {
+                    let of: Vec<_> = (first..first + slice)
+                        .map(|row| if row < rows { sample.row(row) } else { vec![] })
+                        .collect();
+                    let most = of.iter().map(Vec::len).max().unwrap_or(0);
+                    for at in 0..most {
+                        for (within, row) in of.iter().enumerate() {
+                            let entry = row.get(at);
+                            ell.push(entry.map_or(-1 - base, |entry| entry.0 as i64));
+                            elements.push(entry.map(|entry| (first + within, entry.0)));
+                        }
+                    }
+                    offsets.push(ell.len() as i64);
+                }
+                let head = vec![
+                    rows as u64,
+                    columns as u64,
+                    sample.entries.len() as u64,
+                    ell.len() as u64,
+                    slice as u64,
+                ];
+                (indices(&offsets), indices(&ell), build(elements), (head, vec![width, width]))
+            }
+        };
+        let name = format!("cusparseCreate{format:?}");
+        let (head, widths) = arguments;
+        let arrays = [first, second, values];
+        let pointers =
+            arrays.iter().map(|buffer| buffer.address).skip(usize::from(format == Format::BlockedEll));
+        let mut all = vec![place];
+        all.extend(head);
+        all.extend(pointers);
+        all.extend(widths);
+        all.extend([base as u64, ty as u64]);
+        if format == Format::Bsr {
+            // The order of the blocks that were made above: element 1 of a block is in its first row if it lies by rows.
+            let by_rows = elements.get(1).is_none_or(|&e| e.map(|e| e.0) == elements[0].map(|e| e.0));
+            all.push(if by_rows { 2 } else { 1 });
+        }
+        ok(&name, &all);
+        SparseMatrix { descriptor, arrays, ty, width, base, elements }
+    }
+}
+
+impl Drop for SparseMatrix {
+    fn drop(&mut self) {
+        call("cusparseDestroySpMat", &[self.descriptor]);
+    }
+}
+
+/// How many random shapes each test has.
+pub fn shapes() -> u64 {
+    std::env::var("PTXVM_SHAPES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}
