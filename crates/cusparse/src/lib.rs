@@ -20,8 +20,10 @@ mod factor;
 mod handle;
 mod indices;
 mod multiply;
+mod order;
 mod pattern;
 mod product;
+mod prune;
 mod refused;
 mod solve;
 mod sparse;
@@ -53,6 +55,10 @@ static TABLES: &[&[&[Function]]] = &[
     bands::FAMILIES,
     blocks::API,
     blocks::FAMILIES,
+    order::API,
+    order::FAMILIES,
+    prune::API,
+    prune::FAMILIES,
     refused::API,
 ];
 

@@ -259,7 +259,15 @@ impl Source {
                 _ => first.store(call, pattern.offsets.iter().map(based))?,
             }
         }
-        self.second.store(call, pattern.columns.iter().map(based))
+        self.write_columns(call, pattern)
+    }
+
+    /// Writes the indices of its entries alone.
+    ///
+    /// # Errors
+    /// If the memory has gone.
+    pub fn write_columns(&self, call: Call, pattern: &Pattern) -> Done {
+        self.second.store(call, pattern.columns.iter().map(|&index| index as i64 + self.of.base))
     }
 }
 

@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 use crate::rig::*;
+use crate::sparse::*;
 
 /// `cusparseMatDescr_t` of a general matrix with a base.
 pub fn description(base: i64) -> u64 {
@@ -14,17 +15,17 @@ pub fn description(base: i64) -> u64 {
 }
 
 /// A matrix by compressed rows: offsets, columns, values.
-fn stored(ty: Ty, sample: &Sample, base: i64) -> [Buffer; 3] {
+pub fn stored(ty: Ty, sample: &Sample, base: i64) -> [Buffer; 3] {
     let ints = |values: Vec<i64>| Buffer::indices(&values, 2, base);
     [ints(sample.offsets()), ints(sample.columns()), ty.buffer(&sample.values())]
 }
 
 /// A count where the pointer mode says.
-fn count(handle: &Handle) -> Scalar {
+pub fn count(handle: &Handle) -> Scalar {
     Scalar::new(handle, Ty::I32, [-7.0, 0.0])
 }
 
-fn read_count(count: &Scalar) -> usize {
+pub fn read_count(count: &Scalar) -> usize {
     Ty::I32.decode(&count.read())[0][0] as usize
 }
 
@@ -191,10 +192,7 @@ fn counts_of_entries() {
         let bound = 0.5;
         let base = i64::from(rng.bool());
         let of = description(base);
-        let mut kept = sample.clone();
-        kept.entries.retain(|_, value| value[0].hypot(value[1]) > bound);
-        let [offsets, columns, values] =
-            stored(Ty::D, &Sample { entries: sample.entries.clone(), ..sample.clone() }, base);
+        let [offsets, columns, values] = stored(Ty::D, &sample, base);
         let mut kept_real = sample.clone();
         kept_real.entries.retain(|_, value| value[0].abs() > bound);
         let lengths: Vec<i64> = kept_real.offsets().windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -233,7 +231,7 @@ fn counts_of_entries() {
 }
 
 /// A matrix that has factors: its diagonal is large.
-fn solid(ty: Ty, n: usize, hermitian: bool, rng: &mut Rng) -> Sample {
+pub fn solid(ty: Ty, n: usize, hermitian: bool, rng: &mut Rng) -> Sample {
     let mut sample = Sample::random(ty, [n, n], rng);
     if hermitian {
         let lower: Vec<_> = sample
@@ -430,5 +428,122 @@ fn dense_times_sparse_vector() {
         ];
         ok(&format!("cusparse{}gemvi", ty.letter()), &[&head[..], &tail].concat());
         compare(&format!("seed {seed}"), &ty.read(&y), &wanted.values, 0.0);
+    }
+}
+
+#[test]
+fn small_elements_are_left_out() {
+    for seed in 0..shapes() {
+        let rng = &mut Rng::with_seed(seed);
+        let handle = Handle::new(rng.bool());
+        let ty = [Ty::H, Ty::S, Ty::D][rng.usize(..3)];
+        let letter = if ty == Ty::H { "H" } else { ty.letter() };
+        let base = i64::from(rng.bool());
+        let sample = Sample::random(ty, [rng.usize(1..9), rng.usize(1..9)], rng);
+        let (dense, of, bound) = (sample.dense(), description(base), [0.5, 0.0]);
+        let mut kept = sample.clone();
+        kept.entries.retain(|_, value| value[0].abs() > bound[0]);
+        let [m, n] = sample.size.map(|size| size as u64);
+        let (a, threshold) = (ty.buffer(&dense.operated(1).values), Scalar::new(&handle, ty, bound));
+        let from = stored(ty, &sample, base);
+        for is_dense in [true, false] {
+            let total = count(&handle);
+            let nnz = kept.entries.len();
+            let to = [
+                Buffer::ints(&vec![-7; m as usize + 1]),
+                Buffer::ints(&vec![-7; nnz]),
+                ty.buffer(&vec![NAN; nnz]),
+            ];
+            let [o, c, v] = [0, 1, 2].map(|which| to[which].address);
+            let source = match is_dense {
+                true => vec![handle.0, m, n, a.address, m, threshold.address(), of],
+                false => {
+                    let [fo, fc, fv] = [0, 1, 2].map(|which| from[which].address);
+                    vec![handle.0, m, n, sample.entries.len() as u64, of, fv, fo, fc, threshold.address(), of]
+                }
+            };
+            let name = if is_dense { "Dense2csr" } else { "Csr2csr" };
+            ok(&format!("cusparse{letter}prune{name}Nnz"), &[&source[..], &[o, total.address(), 0]].concat());
+            ok(&format!("cusparse{letter}prune{name}"), &[&source[..], &[v, o, c, 0]].concat());
+            assert_eq!(read_count(&total), nnz, "seed {seed}");
+            assert_eq!(to[0].read_indices(2, base), kept.offsets(), "seed {seed}");
+            assert_eq!(to[1].read_indices(2, base), kept.columns(), "seed {seed}");
+            compare(&format!("seed {seed}"), &ty.read(&to[2]), &kept.values(), 0.0);
+        }
+    }
+}
+
+#[test]
+fn half_of_the_elements_are_left_out() {
+    type Count = unsafe extern "C" fn(u64, u64, u64, u64, u64, f32, u64, u64, u64, u64, u64) -> u32;
+    let handle = Handle::new(false);
+    let values: Vec<Num> = (1..=8).map(|value| [f64::from(value), 0.0]).collect();
+    let (a, of, mut info) = (Ty::S.buffer(&values), description(0), 0);
+    let (offsets, total) = (Buffer::ints(&[-7; 3]), count(&handle));
+    ok("cusparseCreatePruneInfo", &[at(&mut info)]);
+    // SAFETY: the function has this type.
+    let status = unsafe {
+        let function =
+            library("cusparse").get::<Count>(b"cusparseSpruneDense2csrNnzByPercentage").expect("a function");
+        function(handle.0, 2, 4, a.address, 2, 50.0, of, offsets.address, total.address(), info, 0)
+    };
+    assert_eq!((status, read_count(&total), offsets.read_ints()), (0, 4, vec![0, 2, 4]));
+}
+
+#[test]
+fn colours_and_order() {
+    for seed in 0..shapes() {
+        let rng = &mut Rng::with_seed(seed);
+        let handle = Handle::new(rng.bool());
+        let (m, base) = (rng.usize(1..14), i64::from(rng.bool()));
+        let sample = Sample::random(Ty::D, [m, m], rng);
+        let (arrays, of, nnz) = (stored(Ty::D, &sample, base), description(base), sample.entries.len());
+        let [offsets, columns, values] = [0, 1, 2].map(|which| arrays[which].address);
+        let mut info = 0;
+        ok("cusparseCreateColorInfo", &[at(&mut info)]);
+        let (fraction, used) = (Scalar::new(&handle, Ty::S, [1.0, 0.0]), count(&handle));
+        let (colours, places) = (Buffer::ints(&vec![-7; m]), Buffer::ints(&vec![-7; m]));
+        let head = [
+            handle.0,
+            m as u64,
+            nnz as u64,
+            of,
+            values,
+            offsets,
+            columns,
+            fraction.address(),
+            used.address(),
+        ];
+        ok("cusparseDcsrcolor", &[&head[..], &[colours.address, places.address, info]].concat());
+        let (colours, mut places) = (colours.read_ints(), places.read_ints());
+        assert!(sample.entries.keys().all(|&(i, j)| i == j || colours[i] != colours[j]), "seed {seed}");
+        let mut all = colours.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all, (0..read_count(&used) as i64).collect::<Vec<_>>(), "seed {seed}");
+        assert!(
+            (0..m).all(|i| (0..m).all(|j| colours[i] >= colours[j] || places[i] < places[j])),
+            "seed {seed}"
+        );
+        places.sort_unstable();
+        assert_eq!(places, (0..m as i64).collect::<Vec<_>>(), "seed {seed}");
+
+        // Rows out of order, in order, and as they were.
+        let mut order: Vec<usize> = (0..nnz).collect();
+        let of_row = sample.offsets();
+        (0..m).for_each(|row| rng.shuffle(&mut order[of_row[row] as usize..of_row[row + 1] as usize]));
+        let mixed: Vec<i64> = order.iter().map(|&at| sample.columns()[at]).collect();
+        let numbers: Vec<Num> = order.iter().map(|&at| sample.values()[at]).collect();
+        let (columns, values) = (Buffer::indices(&mixed, 2, base), Ty::D.buffer(&numbers));
+        let mut info = 0;
+        ok("cusparseCreateCsru2csrInfo", &[at(&mut info)]);
+        let arguments =
+            [handle.0, m as u64, m as u64, nnz as u64, of, values.address, offsets, columns.address, info, 0];
+        ok("cusparseDcsru2csr", &arguments);
+        assert_eq!(columns.read_indices(2, base), sample.columns(), "seed {seed}");
+        compare("sorted", &Ty::D.read(&values), &sample.values(), 0.0);
+        ok("cusparseDcsr2csru", &arguments);
+        assert_eq!(columns.read_indices(2, base), mixed, "seed {seed}");
+        compare("as before", &Ty::D.read(&values), &numbers, 0.0);
     }
 }
