@@ -158,7 +158,7 @@ fn masked<T: Scalar>(
             }
             for r in 0..down {
                 let mut sum = T::default();
-                for block in begin as usize..end as usize {
+                for block in (begin as usize..end as usize).filter(|_| !scalars[0].is_zero()) {
                     let column = below(columns[block], a.size[1] / across, "the column")? * across;
                     for s in 0..across {
                         let within = if a.by_rows { r * across + s } else { s * down + r };

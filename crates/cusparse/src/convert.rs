@@ -19,6 +19,10 @@ fn pair(a: Ptr, b: Ptr, sparse: Ptr, algorithm: c_uint) -> Result<(DnMat, SpMat)
     if dense.size != sparse.size || algorithm != 0 {
         return Err(Status::INVALID_VALUE);
     }
+    // Rows without elements take no memory of the program, and some of the host.
+    if dense.size.contains(&0) && dense.size.iter().any(|&size| size > 1 << 26) {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
     if dense.kind != sparse.kind
         || sparse.format == Format::SlicedEll
         || dense.count != 1

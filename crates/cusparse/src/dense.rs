@@ -106,6 +106,11 @@ impl DnMat {
         Ok(DnMat { size: [rows, columns], ld, values, kind, by_rows: false, count: 1, stride: 0 })
     }
 
+    /// Whether the matrices of a batch lie over each other, so that none can be written.
+    pub fn overlaps(&self) -> bool {
+        self.count > 1 && self.stride == 0 && !self.size.contains(&0)
+    }
+
     /// The matrix of a batch.
     ///
     /// # Errors

@@ -129,7 +129,7 @@ impl MatrixMatrix {
         }
         // Of one factor of a batch there may be only one.
         let count = c.count.max(1);
-        if [a.count, b.count].iter().any(|&of| of != 1 && of != count) {
+        if c.overlaps() || [a.count, b.count].iter().any(|&of| of != 1 && of != count) {
             return Err(Status::INVALID_VALUE);
         }
         let uniform_halves = compute == Compute::Single && [a.kind, b.kind, c.kind] == [Kind::R16; 3];
@@ -155,15 +155,15 @@ impl MatrixMatrix {
 fn matrix_matrix<T: Scalar>(call: Call, given: &MatrixMatrix, [alpha, beta]: [Ptr; 2]) -> Result<(), Status> {
     let kind = given.compute.kind();
     let (alpha, beta) = (call.scalar::<T>("alpha", alpha, kind)?, call.scalar::<T>("beta", beta, kind)?);
+    if given.c.size.contains(&0) {
+        return Ok(());
+    }
     let one = |of_batch: usize| {
         let a = Source::new(call, "A", given.a, of_batch)?;
         Ok((a, given.b.block(call, "B", of_batch)?, given.c.block(call, "C", of_batch)?))
     };
     let batch = (0..given.count).map(one).collect::<Result<Vec<_>, Status>>()?;
     let ([of_a, of_b], columns) = (given.ops, given.c.size[1]);
-    if given.c.size.contains(&0) {
-        return Ok(());
-    }
     call.submit(move || {
         let scalars = [alpha.get(call)?, beta.get(call)?];
         for (a, b, c) in &batch {
@@ -201,7 +201,8 @@ impl Sampled {
         if inner != inner_b || c.size != [rows, columns] || algorithm != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        if [a.count, b.count].iter().any(|&of| of != 1 && of != c.count) {
+        let overlap = c.count > 1 && c.nnz > 0 && c.strides[2] == 0;
+        if overlap || [a.count, b.count].iter().any(|&of| of != 1 && of != c.count) {
             return Err(Status::INVALID_VALUE);
         }
         let kinds = [a.kind, b.kind, c.kind];
@@ -220,6 +221,9 @@ impl Sampled {
 fn sampled<T: Scalar>(call: Call, given: &Sampled, [alpha, beta]: [Ptr; 2]) -> Result<(), Status> {
     let kind = given.compute.kind();
     let (alpha, beta) = (call.scalar::<T>("alpha", alpha, kind)?, call.scalar::<T>("beta", beta, kind)?);
+    if given.c.nnz == 0 {
+        return Ok(());
+    }
     let one = |of_batch: usize| {
         let c = Source::new(call, "C", given.c, of_batch)?;
         Ok((given.a.block(call, "A", of_batch)?, given.b.block(call, "B", of_batch)?, c))

@@ -12,6 +12,9 @@ use crate::status::Status;
 /// Work on fewer numbers is done by one thread.
 const FEW: usize = 1 << 14;
 
+/// Rows take memory of the host. A matrix may have as many without entries, unless the program has allocated their offsets.
+const ROWS: usize = 1 << 26;
+
 /// A sparse matrix whose arrays are allocated.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
@@ -78,6 +81,9 @@ impl Source {
         of_batch: usize,
         stored: usize,
     ) -> Result<Source, Status> {
+        if of.format != Format::Csr && of.size[0] > ROWS.saturating_add(of.stored()) {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
         let offsets = |lines: usize| lines.saturating_add(1);
         let [rows, columns] = of.size;
         let (first, second) = match of.format {

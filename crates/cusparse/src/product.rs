@@ -1,10 +1,11 @@
 //! Products of sparse matrices: `SpGEMM`, and its form whose pattern is used again.
 
 use std::ffi::c_uint;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linalg::{Kind, Operation, Scalar};
-use mathlib::{Handles, api};
+use mathlib::{Error, Handles, api};
 
 use crate::call::{Call, Compute, operation, with_type};
 use crate::handle::{Place, Ptr};
@@ -25,6 +26,9 @@ static PLANS: Handles<Mutex<Plan>> = Handles::new();
 
 /// What the functions that could need memory say: enough that no program takes its pointer for the question how much is needed.
 const BUFFER: usize = 256;
+
+/// The entries that a product may have: they are kept in memory of the host.
+const MOST: usize = 1 << 28;
 
 /// The arguments, checked.
 struct Given {
@@ -69,23 +73,41 @@ impl Given {
     }
 }
 
-/// A B, whose rows are in the order of columns; each sum is in the order of A's entries.
-fn multiply<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
+/// Adds terms of the same column, in their order, and leaves the sums in the order of columns.
+fn add_up<T: Scalar>(terms: &mut Vec<(usize, T)>) {
+    terms.sort_by_key(|&(column, _)| column);
+    terms.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = kept.1 + next.1;
+        }
+        same
+    });
+}
+
+/// A B, whose rows are in the order of columns; each sum is in the order of A's entries. Nothing, if it has more than [`MOST`] entries.
+fn multiply<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Option<Matrix<T>> {
+    let count = AtomicUsize::new(0);
     let rows = list(a.pattern.size[0], a.pattern.count() * 8, |row| {
-        let mut terms: Vec<(usize, T)> = Vec::new();
+        let (mut terms, mut sums): (Vec<(usize, T)>, usize) = (Vec::new(), 0);
         for (inner, x) in a.row(row) {
             terms.extend(b.row(inner).map(|(column, y)| (column, x * y)));
-        }
-        terms.sort_by_key(|&(column, _)| column);
-        terms.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 = kept.1 + next.1;
+            // Many terms of few columns need not be kept.
+            if terms.len() > 2 * sums + (1 << 16) {
+                add_up(&mut terms);
+                sums = terms.len();
             }
-            same
-        });
+            if count.load(Ordering::Relaxed) + sums > MOST {
+                break;
+            }
+        }
+        add_up(&mut terms);
+        count.fetch_add(terms.len(), Ordering::Relaxed);
         terms
     });
+    if count.into_inner() > MOST {
+        return None;
+    }
     let mut product =
         Matrix { pattern: Pattern::of_size([a.pattern.size[0], b.pattern.size[1]]), values: Vec::new() };
     for row in rows {
@@ -93,7 +115,7 @@ fn multiply<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
         product.values.extend(row.iter().map(|term| term.1));
         product.pattern.offsets.push(product.values.len());
     }
-    product
+    Some(product)
 }
 
 /// How many products of entries there are.
@@ -111,13 +133,15 @@ fn compute<T: Scalar>(call: Call, given: &Given, kind: Kind, alpha: Ptr) -> Resu
     call.wait(move || {
         let alpha = alpha.get(call)?;
         let product = multiply(&a.matrix::<T>(call, Operation::NONE)?, &b.matrix(call, Operation::NONE)?);
+        let Some(product) = product else { return Ok(None) };
         let scaled = product.values.iter().map(|&sum| combine([alpha, T::default()], sum, T::default));
         let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
         plan.values = scaled.map(T::wide).collect();
         let count = product.pattern.count();
         plan.pattern = Some(Arc::new(product.pattern));
-        Ok(count)
-    })
+        Ok(Some(count))
+    })?
+    .ok_or(Status::INSUFFICIENT_RESOURCES)
 }
 
 /// The arrays of C, if they have room for a pattern.
@@ -161,6 +185,7 @@ fn compute_again<T: Scalar>(
     call.submit(move || {
         let scalars = [alpha.get(call)?, beta.get(call)?];
         let product = multiply(&a.matrix::<T>(call, Operation::NONE)?, &b.matrix(call, Operation::NONE)?);
+        let product = product.ok_or(Error::OUT_OF_MEMORY)?;
         if product.pattern.offsets != pattern.offsets || product.pattern.columns != pattern.columns {
             return Err(call.fault("A or B has other entries than when the pattern of C was computed"));
         }
@@ -292,8 +317,9 @@ api! { API: Status, name;
         let [a, b] = given.factors(call)?;
         let pattern = call.wait(move || {
             let ones = |pattern: Pattern| Matrix { values: vec![1.0f32; pattern.count()], pattern };
-            Ok(multiply(&ones(a.pattern(call)?), &ones(b.pattern(call)?)).pattern)
+            Ok(multiply(&ones(a.pattern(call)?), &ones(b.pattern(call)?)).map(|product| product.pattern))
         })?;
+        let pattern = pattern.ok_or(Status::INSUFFICIENT_RESOURCES)?;
         tell(c, pattern.count())?;
         given.plan.lock().unwrap_or_else(PoisonError::into_inner).pattern = Some(Arc::new(pattern));
         Ok(())

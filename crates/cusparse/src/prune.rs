@@ -118,8 +118,8 @@ fn convert<T: Scalar>(
     let size = sizes(size)?;
     let c = csr(size, 0, Description::of(of)?.base, kind, c);
     call.submit(move || {
-        let kept = from.kept(call, size, bound)?;
         let c = counted(call, "C", c)?;
+        let kept = from.kept(call, size, bound)?;
         if c.values.count != kept.values.len() {
             let message =
                 format!("C has {} entries by its offsets, and {} stay", c.values.count, kept.values.len());

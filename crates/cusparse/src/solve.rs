@@ -168,11 +168,11 @@ fn solve_matrix<T: Scalar>(
     c: DnMat,
 ) -> Result<(), Status> {
     let alpha = call.scalar::<T>("alpha", alpha, analysis.compute.kind())?;
-    let pair = |of_batch| Ok((b.block(call, "B", of_batch)?, c.block(call, "C", of_batch)?));
-    let batch = (0..c.count as usize).map(pair).collect::<Result<Vec<_>, Status>>()?;
     if c.size.contains(&0) {
         return Ok(());
     }
+    let pair = |of_batch| Ok((b.block(call, "B", of_batch)?, c.block(call, "C", of_batch)?));
+    let batch = (0..c.count as usize).map(pair).collect::<Result<Vec<_>, Status>>()?;
     call.submit(move || {
         let alpha = alpha.get(call)?;
         for (b, c) in &batch {
@@ -230,7 +230,11 @@ fn system_of_matrix(
 ) -> Result<(Analysis, Operation, [DnMat; 2]), Status> {
     let (of_b, b, c) = (operation(ops[1])?, DnMat::of(b)?, DnMat::of(c)?);
     let given = triangle(ops[0], a, [b.kind, c.kind], compute, algorithm)?;
-    if of_b.stored(b.size) != c.size || c.size[0] != given.a.size[0] || b.count != 1 && b.count != c.count {
+    if of_b.stored(b.size) != c.size
+        || c.size[0] != given.a.size[0]
+        || b.count != 1 && b.count != c.count
+        || c.overlaps()
+    {
         return Err(Status::INVALID_VALUE);
     }
     Ok((given, of_b, [b, c]))

@@ -54,7 +54,7 @@ fn sparse_times_vector() {
         }
         let (x, y) = (DenseVector::new(tx, &x.values), DenseVector::new(ty, &y.values));
         let (alpha, beta) = (Scalar::new(&handle, tc, alpha), Scalar::new(&handle, tc, beta));
-        let mut bytes = 1;
+        let mut bytes = 1usize;
         let head = [
             handle.0,
             op,
@@ -102,7 +102,7 @@ fn sparse_times_dense() {
         }
         let (b, c) = (DenseMatrix::new(tb, &b, rng), DenseMatrix::new(tc, &c, rng));
         let (alpha, beta) = (Scalar::new(&handle, compute, alpha), Scalar::new(&handle, compute, beta));
-        let mut bytes = 1;
+        let mut bytes = 1usize;
         let head = [
             handle.0,
             op_a,

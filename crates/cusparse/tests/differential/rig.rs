@@ -416,5 +416,5 @@ pub fn compare(what: &str, got: &[Num], wanted: &[Num], most: f64) {
 
 /// How many random shapes each test has.
 pub fn shapes() -> u64 {
-    std::env::var("PTXVM_SHAPES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+    std::env::var("PTXVM_SHAPES").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
 }
