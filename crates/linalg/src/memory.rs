@@ -160,6 +160,11 @@ impl Matrix {
         Matrix { rows: rows.min(self.rows), ..self }
     }
 
+    /// Its first columns, at most those that it has.
+    pub fn left(self, columns: usize) -> Matrix {
+        Matrix { columns: columns.min(self.columns), ..self }
+    }
+
     /// The matrix, when the work runs.
     ///
     /// # Errors

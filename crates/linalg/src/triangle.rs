@@ -61,6 +61,20 @@ impl<T: Scalar> Triangle<T> {
         Triangle { values, order, is_lower, is_unit }
     }
 
+    /// A triangle of such an order from a function, which is called for its elements only, and not for those of a diagonal of ones.
+    pub fn new(
+        order: usize,
+        [is_lower, is_unit]: [bool; 2],
+        at: impl Fn(usize, usize) -> T + Send + Sync,
+    ) -> Triangle<T> {
+        let values = Dense::new(order, order, |i, j| match (i == j, (i > j) == is_lower) {
+            (true, _) if is_unit => T::ONE,
+            (true, _) | (_, true) => at(i, j),
+            _ => T::default(),
+        });
+        Triangle { values, order, is_lower, is_unit }
+    }
+
     /// The columns of a row that are not zero, within these.
     fn columns(&self, row: usize, within: std::ops::Range<usize>) -> std::ops::Range<usize> {
         if self.is_lower { within.start..row + 1 } else { row..within.end }

@@ -113,6 +113,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             "cufft",
             "curand",
             "cusparse",
+            "cusolver",
             "nccl",
             "audit",
             "nvrtc",

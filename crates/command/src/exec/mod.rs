@@ -48,6 +48,8 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcurand.so.10", "libcurand.so"], &["libcurand.so.10", "libptxvm_curand.so"]),
     (&["libnccl.so.2", "libnccl.so"], &["libnccl.so.2", "libptxvm_nccl.so"]),
     (&["libcusparse.so.12", "libcusparse.so"], &["libcusparse.so.12", "libptxvm_cusparse.so"]),
+    (&["libcusolver.so.11", "libcusolver.so"], &["libcusolver.so.11", "libptxvm_cusolver.so"]),
+    (&["libcusolver.so.12"], &["libcusolver.so.12", "libptxvm_cusolver.so"]),
 ];
 
 /// What the dynamic linker asks where libraries are (`crates/audit`).

@@ -1,0 +1,4 @@
+//! What the library does not have.
+
+pub(crate) mod dense;
+pub(crate) mod sparse;
