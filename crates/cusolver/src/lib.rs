@@ -10,10 +10,13 @@ mod call;
 mod cholesky;
 mod declare;
 mod elimination;
+mod forms;
 mod handle;
+mod mixed;
 mod reflections;
 mod refused;
 mod singular;
+mod sparse;
 mod spectrum;
 mod status;
 
@@ -26,13 +29,19 @@ static TABLES: &[&[&[Function]]] = &[
     cholesky::GENERIC,
     elimination::API,
     elimination::GENERIC,
+    forms::API,
     handle::API,
+    mixed::SINGLE,
+    mixed::DOUBLE,
+    mixed::COMPLEX,
+    mixed::DOUBLE_COMPLEX,
     reflections::API,
     reflections::GENERIC,
     refused::dense::API,
     refused::sparse::API,
     singular::API,
     singular::GENERIC,
+    sparse::API,
     spectrum::API,
     spectrum::GENERIC,
 ];

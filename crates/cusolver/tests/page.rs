@@ -32,6 +32,8 @@ its tolerance and sweeps are remembered, it tells 1 sweep and the residual that 
 | `gesvd`, `gesvdj`, `gesvdaStridedBatched`, `gesvdp`, `gesvdr` | Golub and Kahan's bidiagonal form (of R, if there are many more rows than columns), then the steps of Demmel and Kahan in double precision. All \
 are exact to the same bound: nothing is perturbed, approximated or sampled. |
 | `gesv` and `gels` of mixed precision | factors in the type of the matrix: nothing is refined, and the iterations that they tell are 0. |
+| `csrlsvqr`, `csrlsvchol`, `csrlsvlu` | factors of the dense matrix, so the order is at most 8192 (beyond it, `CUSOLVER_STATUS_ALLOC_FAILED`). They wait for the result. |
+| `sytrd`, `gebrd` and what makes their matrices | Householder's, column by column; an upper triangle in the reverse order of rows and columns, as LAPACK's. |
 
 Large matrices are multiplied with a power of two first, if squares of their elements would overflow or vanish. Methods that iterate stop after \
 60 steps for an eigenvalue, or 6 n^2 rotations for singular values, so a NaN ends as `devInfo` > 0.

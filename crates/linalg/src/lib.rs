@@ -8,6 +8,7 @@ mod chains;
 mod elimination;
 mod factors;
 mod fp8;
+mod instances;
 mod memory;
 mod number;
 mod operand;

@@ -6,6 +6,7 @@ const LISTS: &[&str] = &[
     include_str!("list/code.txt"),
     include_str!("list/cublas.txt"),
     include_str!("list/cufft.txt"),
+    include_str!("list/cusolver.txt"),
     include_str!("list/cusparse.txt"),
     include_str!("list/debugger.txt"),
     include_str!("list/device_runtime.txt"),

@@ -5,26 +5,8 @@ use mathlib::refused;
 use crate::status::Status;
 
 refused! { API: Status;
-    cusolverDnCCgels
-    cusolverDnCCgels_bufferSize
-    cusolverDnCCgesv
-    cusolverDnCCgesv_bufferSize
-    cusolverDnCEgels
-    cusolverDnCEgels_bufferSize
-    cusolverDnCEgesv
-    cusolverDnCEgesv_bufferSize
-    cusolverDnCKgels
-    cusolverDnCKgels_bufferSize
-    cusolverDnCKgesv
-    cusolverDnCKgesv_bufferSize
-    cusolverDnCYgels
-    cusolverDnCYgels_bufferSize
-    cusolverDnCYgesv
-    cusolverDnCYgesv_bufferSize
     cusolverDnCaxpyHost
     cusolverDnCeyeBatch
-    cusolverDnCgebrd
-    cusolverDnCgebrd_bufferSize
     cusolverDnCgehrd
     cusolverDnCgehrd_bufferSize
     cusolverDnCgelqfHost
@@ -41,8 +23,6 @@ refused! { API: Status;
     cusolverDnChegst_bufferSize
     cusolverDnChemv
     cusolverDnChemv_bufferSize
-    cusolverDnChetrd
-    cusolverDnChetrd_bufferSize
     cusolverDnChetrf
     cusolverDnChetrf_bufferSize
     cusolverDnClacpyHost
@@ -72,44 +52,16 @@ refused! { API: Status;
     cusolverDnCsytri_bufferSize
     cusolverDnCsytrsHost
     cusolverDnCtrtriHost
-    cusolverDnCungbr
     cusolverDnCungbrHost
-    cusolverDnCungbr_bufferSize
     cusolverDnCunghrHost
     cusolverDnCunglqHost
     cusolverDnCungqr_ApI
     cusolverDnCungqr_ApI_bufferSize
-    cusolverDnCungtr
     cusolverDnCungtrHost
-    cusolverDnCungtr_bufferSize
     cusolverDnCunmqrHost
-    cusolverDnCunmtr
     cusolverDnCunmtrHost
-    cusolverDnCunmtr_bufferSize
-    cusolverDnDBgels
-    cusolverDnDBgels_bufferSize
-    cusolverDnDBgesv
-    cusolverDnDBgesv_bufferSize
-    cusolverDnDDgels
-    cusolverDnDDgels_bufferSize
-    cusolverDnDDgesv
-    cusolverDnDDgesv_bufferSize
-    cusolverDnDHgels
-    cusolverDnDHgels_bufferSize
-    cusolverDnDHgesv
-    cusolverDnDHgesv_bufferSize
-    cusolverDnDSgels
-    cusolverDnDSgels_bufferSize
-    cusolverDnDSgesv
-    cusolverDnDSgesv_bufferSize
-    cusolverDnDXgels
-    cusolverDnDXgels_bufferSize
-    cusolverDnDXgesv
-    cusolverDnDXgesv_bufferSize
     cusolverDnDaxpyHost
     cusolverDnDeyeBatch
-    cusolverDnDgebrd
-    cusolverDnDgebrd_bufferSize
     cusolverDnDgehrd
     cusolverDnDgehrd_bufferSize
     cusolverDnDgelqfHost
@@ -135,20 +87,14 @@ refused! { API: Status;
     cusolverDnDlasetHost
     cusolverDnDlauumHost
     cusolverDnDnrm2Host
-    cusolverDnDorgbr
     cusolverDnDorgbrHost
-    cusolverDnDorgbr_bufferSize
     cusolverDnDorghrHost
     cusolverDnDorglqHost
     cusolverDnDorgqr_ApI
     cusolverDnDorgqr_ApI_bufferSize
-    cusolverDnDorgtr
     cusolverDnDorgtrHost
-    cusolverDnDorgtr_bufferSize
     cusolverDnDormqrHost
-    cusolverDnDormtr
     cusolverDnDormtrHost
-    cusolverDnDormtr_bufferSize
     cusolverDnDpolar
     cusolverDnDpolar_bufferSize
     cusolverDnDpotrfHost
@@ -163,8 +109,6 @@ refused! { API: Status;
     cusolverDnDsygst_bufferSize
     cusolverDnDsymv
     cusolverDnDsymv_bufferSize
-    cusolverDnDsytrd
-    cusolverDnDsytrd_bufferSize
     cusolverDnDsytrf
     cusolverDnDsytrf_bufferSize
     cusolverDnDsytri
@@ -201,22 +145,6 @@ refused! { API: Status;
     cusolverDnIRSXgels_bufferSize
     cusolverDnIRSXgesv
     cusolverDnIRSXgesv_bufferSize
-    cusolverDnSBgels
-    cusolverDnSBgels_bufferSize
-    cusolverDnSBgesv
-    cusolverDnSBgesv_bufferSize
-    cusolverDnSHgels
-    cusolverDnSHgels_bufferSize
-    cusolverDnSHgesv
-    cusolverDnSHgesv_bufferSize
-    cusolverDnSSgels
-    cusolverDnSSgels_bufferSize
-    cusolverDnSSgesv
-    cusolverDnSSgesv_bufferSize
-    cusolverDnSXgels
-    cusolverDnSXgels_bufferSize
-    cusolverDnSXgesv
-    cusolverDnSXgesv_bufferSize
     cusolverDnSaxpyHost
     cusolverDnSetEmulationSpecialValuesSupport
     cusolverDnSetEmulationStrategy
@@ -224,8 +152,6 @@ refused! { API: Status;
     cusolverDnSetFixedPointEmulationMantissaControl
     cusolverDnSetFixedPointEmulationMaxMantissaBitCount
     cusolverDnSeyeBatch
-    cusolverDnSgebrd
-    cusolverDnSgebrd_bufferSize
     cusolverDnSgehrd
     cusolverDnSgehrd_bufferSize
     cusolverDnSgelqfHost
@@ -251,20 +177,14 @@ refused! { API: Status;
     cusolverDnSlasetHost
     cusolverDnSlauumHost
     cusolverDnSnrm2Host
-    cusolverDnSorgbr
     cusolverDnSorgbrHost
-    cusolverDnSorgbr_bufferSize
     cusolverDnSorghrHost
     cusolverDnSorglqHost
     cusolverDnSorgqr_ApI
     cusolverDnSorgqr_ApI_bufferSize
-    cusolverDnSorgtr
     cusolverDnSorgtrHost
-    cusolverDnSorgtr_bufferSize
     cusolverDnSormqrHost
-    cusolverDnSormtr
     cusolverDnSormtrHost
-    cusolverDnSormtr_bufferSize
     cusolverDnSpolar
     cusolverDnSpolar_bufferSize
     cusolverDnSpotrfHost
@@ -279,8 +199,6 @@ refused! { API: Status;
     cusolverDnSsygst_bufferSize
     cusolverDnSsymv
     cusolverDnSsymv_bufferSize
-    cusolverDnSsytrd
-    cusolverDnSsytrd_bufferSize
     cusolverDnSsytrf
     cusolverDnSsytrf_bufferSize
     cusolverDnSsytri
@@ -310,31 +228,9 @@ refused! { API: Status;
     cusolverDnXsytrf_bufferSize
     cusolverDnXsytrs
     cusolverDnXsytrs_bufferSize
-    cusolverDnZCgels
-    cusolverDnZCgels_bufferSize
-    cusolverDnZCgesv
-    cusolverDnZCgesv_bufferSize
-    cusolverDnZEgels
-    cusolverDnZEgels_bufferSize
-    cusolverDnZEgesv
-    cusolverDnZEgesv_bufferSize
-    cusolverDnZKgels
-    cusolverDnZKgels_bufferSize
-    cusolverDnZKgesv
-    cusolverDnZKgesv_bufferSize
-    cusolverDnZYgels
-    cusolverDnZYgels_bufferSize
-    cusolverDnZYgesv
-    cusolverDnZYgesv_bufferSize
-    cusolverDnZZgels
-    cusolverDnZZgels_bufferSize
-    cusolverDnZZgesv
-    cusolverDnZZgesv_bufferSize
     cusolverDnZaxpyHost
     cusolverDnZdscalHost
     cusolverDnZeyeBatch
-    cusolverDnZgebrd
-    cusolverDnZgebrd_bufferSize
     cusolverDnZgehrd
     cusolverDnZgehrd_bufferSize
     cusolverDnZgelqfHost
@@ -351,8 +247,6 @@ refused! { API: Status;
     cusolverDnZhegst_bufferSize
     cusolverDnZhemv
     cusolverDnZhemv_bufferSize
-    cusolverDnZhetrd
-    cusolverDnZhetrd_bufferSize
     cusolverDnZhetrf
     cusolverDnZhetrf_bufferSize
     cusolverDnZlacpyHost
@@ -381,18 +275,12 @@ refused! { API: Status;
     cusolverDnZsytri_bufferSize
     cusolverDnZsytrsHost
     cusolverDnZtrtriHost
-    cusolverDnZungbr
     cusolverDnZungbrHost
-    cusolverDnZungbr_bufferSize
     cusolverDnZunghrHost
     cusolverDnZunglqHost
     cusolverDnZungqr_ApI
     cusolverDnZungqr_ApI_bufferSize
-    cusolverDnZungtr
     cusolverDnZungtrHost
-    cusolverDnZungtr_bufferSize
     cusolverDnZunmqrHost
-    cusolverDnZunmtr
     cusolverDnZunmtrHost
-    cusolverDnZunmtr_bufferSize
 }

@@ -63,11 +63,6 @@ refused! { API: Status;
     cusolverSpCcsreigvsi
     cusolverSpCcsreigvsiHost
     cusolverSpCcsrlsqvqrHost
-    cusolverSpCcsrlsvchol
-    cusolverSpCcsrlsvcholHost
-    cusolverSpCcsrlsvluHost
-    cusolverSpCcsrlsvqr
-    cusolverSpCcsrlsvqrHost
     cusolverSpCcsrluAnalysisHost
     cusolverSpCcsrluBufferInfoHost
     cusolverSpCcsrluExtractBTFHost
@@ -118,11 +113,6 @@ refused! { API: Status;
     cusolverSpDcsreigvsi
     cusolverSpDcsreigvsiHost
     cusolverSpDcsrlsqvqrHost
-    cusolverSpDcsrlsvchol
-    cusolverSpDcsrlsvcholHost
-    cusolverSpDcsrlsvluHost
-    cusolverSpDcsrlsvqr
-    cusolverSpDcsrlsvqrHost
     cusolverSpDcsrluAnalysisHost
     cusolverSpDcsrluBufferInfoHost
     cusolverSpDcsrluExtractBTFHost
@@ -197,11 +187,6 @@ refused! { API: Status;
     cusolverSpScsreigvsi
     cusolverSpScsreigvsiHost
     cusolverSpScsrlsqvqrHost
-    cusolverSpScsrlsvchol
-    cusolverSpScsrlsvcholHost
-    cusolverSpScsrlsvluHost
-    cusolverSpScsrlsvqr
-    cusolverSpScsrlsvqrHost
     cusolverSpScsrluAnalysisHost
     cusolverSpScsrluBufferInfoHost
     cusolverSpScsrluExtractBTFHost
@@ -275,11 +260,6 @@ refused! { API: Status;
     cusolverSpZcsreigvsi
     cusolverSpZcsreigvsiHost
     cusolverSpZcsrlsqvqrHost
-    cusolverSpZcsrlsvchol
-    cusolverSpZcsrlsvcholHost
-    cusolverSpZcsrlsvluHost
-    cusolverSpZcsrlsvqr
-    cusolverSpZcsrlsvqrHost
     cusolverSpZcsrluAnalysisHost
     cusolverSpZcsrluBufferInfoHost
     cusolverSpZcsrluExtractBTFHost

@@ -7,6 +7,7 @@
 mod rig;
 
 mod contract;
+mod forms;
 mod singular;
 mod solve;
 mod spectrum;
