@@ -1,7 +1,7 @@
 //! Random shapes, layouts and matrices: factors multiplied again, residuals, what should be unitary, and spectra that are known because
 //! the matrix was made from them, within the documented bounds. What must not be read is NaN, and what must not be written is compared.
 //!
-//! `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusolver --test differential` takes so many of each kind; 150 without it.
+//! `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusolver --test differential` takes so many of each kind; 60 without it.
 
 #[path = "../rig/mod.rs"]
 mod rig;
@@ -16,7 +16,7 @@ use rig::{Buffer, Dense, Handle, Num, Stored, Ty, at, ok};
 
 /// Does so many random cases.
 fn cases(seed: u64, mut case: impl FnMut(&mut fastrand::Rng, &Handle)) {
-    let count = std::env::var("PTXVM_SHAPES").ok().and_then(|count| count.parse().ok()).unwrap_or(150);
+    let count = std::env::var("PTXVM_SHAPES").ok().and_then(|count| count.parse().ok()).unwrap_or(60);
     let handle = Handle::new();
     for number in 0..count {
         let mut random = fastrand::Rng::with_seed(seed * 1_000_003 + number);
