@@ -121,7 +121,8 @@ impl DnMat {
         let span = match rows.min(columns) {
             0 => 0,
             _ => {
-                (rows - 1).saturating_mul(steps[0]).saturating_add((columns - 1).saturating_mul(steps[1])) + 1
+                let last = (columns - 1).saturating_mul(steps[1]).saturating_add(1);
+                (rows - 1).saturating_mul(steps[0]).saturating_add(last)
             }
         };
         let bytes =

@@ -25,7 +25,8 @@ read or written beyond the arrays. The first offset of a matrix must be its base
 - With `beta` 0 results are not read; with `alpha` 0 the factors are not. In the analysis of a triangular system, the matrix is taken from memory; new \
 values count when `updateMatrix` passes them. An element of the diagonal that is missing is 0.
 - No function needs device memory: sizes of buffers are 0, or 256 where a program takes a null pointer for the question how large the buffer must be.
-- The entries of a product of sparse matrices are in the order of columns.
+- The entries of a product of sparse matrices are in the order of columns. A product of more than 2^28 entries is \
+`CUSPARSE_STATUS_INSUFFICIENT_RESOURCES`; so is a matrix, other than CSR, of more than 2^26 rows beyond its values.
 - Unverified, because nothing here answers for it: which code an argument has that is wrong in two ways; how elements of several blocks of Blocked-ELL lie \
 in a row (here by rows of the whole matrix).
 
@@ -34,7 +35,7 @@ in a row (here by rows of the whole matrix).
 Sums are in the order of a row's entries; products and sums are rounded separately in the compute type, and the result is rounded once to its own type. So \
 results have the same bits for any number of threads. Sums of integers are computed as `double`, exactly below 2^53. With `u` the unit of rounding and \
 `n` the terms of a sum, the error of a real result is within `(n + 4) u / (1 - (n + 4) u)` of the sum of the terms' magnitudes. \
-The tests compare with dense sums: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusparse --test differential`.
+The tests compare with dense sums: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusparse --test differential` (last run 2026-11-29).
 
 ## What they do
 
@@ -48,8 +49,7 @@ fn page() -> String {
     for Function { symbol, summary, .. } in functions().filter(|function| function.supported) {
         let _ = writeln!(text, "| `{symbol}` | {} |", summary.trim());
     }
-    text += "\n## What is refused\n\nThese return `CUSPARSE_STATUS_NOT_SUPPORTED`, and say so once on stderr: operations that a program passes as machine code, and \
-             what is not done.\n\n";
+    text += "\n## What is refused\n\nThese return `CUSPARSE_STATUS_NOT_SUPPORTED`, and say so once on stderr: operations that a program passes as machine code.\n\n";
     let missing = functions().filter(|function| !function.supported);
     text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');
