@@ -103,6 +103,7 @@ impl KernelLaunch {
             config.profile.clone_from(&function.module.profile);
             config.cluster = self.cluster;
             config.withheld = crate::peer::withheld(function.module.context);
+            config.device = crate::peer::place(function.module.context);
         });
         crate::initialized::look_at_host();
         let check = crate::tool::check(function.name());

@@ -85,6 +85,12 @@ pub fn withheld(context: u64) -> List {
     list
 }
 
+/// The number of a context's device, and how many devices there are.
+pub fn place(context: u64) -> [u32; 2] {
+    let device = CONTEXTS.find(|other| other.id == context).map_or(0, |context| context.device);
+    [device, driver().map_or(1, |driver| driver.config.count())]
+}
+
 thread_local! {
     /// The number of the context whose stream has this thread do a library's work, or 0.
     static WORKS_FOR: Cell<u64> = const { Cell::new(0) };

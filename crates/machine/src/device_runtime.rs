@@ -262,8 +262,8 @@ impl Launch {
             RuntimeCall::Free => done(self.heap_free(argument(0)).map_err(|_| code::INVALID_VALUE)),
             RuntimeCall::LastError => Ok(Answer { result: self.last_error(caller, true), store: None }),
             RuntimeCall::PeekError => Ok(Answer { result: self.last_error(caller, false), store: None }),
-            RuntimeCall::Device => store(0),
-            RuntimeCall::DeviceCount => store(1),
+            RuntimeCall::Device => store(self.config.device[0].into()),
+            RuntimeCall::DeviceCount => store(self.config.device[1].into()),
         };
         result.unwrap_or_else(|error| {
             self.runtime().errors.insert(caller, error);

@@ -50,6 +50,8 @@ pub struct LaunchConfig {
     pub dynamic_shared: u64,
     /// How many kernels are above it that have launched one another.
     pub nesting: u32,
+    /// The number of the device among those that the program sees, and how many these are: for the device runtime.
+    pub device: [u32; 2],
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
     /// (`cooperative_groups::grid_group::sync`). There may be at most [`COOPERATIVE_BLOCKS`].
     pub cooperative: bool,
@@ -114,6 +116,7 @@ impl LaunchConfig {
             cluster: None,
             dynamic_shared: 0,
             nesting: 0,
+            device: [0, 1],
             cooperative: false,
             threads: None,
             deterministic: false,

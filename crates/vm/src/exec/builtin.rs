@@ -114,15 +114,14 @@ impl Gang<'_> {
         let answer = self.launch.runtime_call(call, caller, &arguments);
         if let Some((value, bytes)) = answer.store.zip(call.stores()) {
             let address = arguments[0] as u64;
-            let request =
-                Request { space: Space::Generic, bytes: bytes.into(), write: true, span: site.span };
-            match self.place_of(shared, &request, lane, address) {
+            let store = Request { space: Space::Generic, bytes: bytes.into(), write: true, span: site.span };
+            match self.place_of(shared, &store, lane, address) {
                 // SAFETY: the place holds all bytes of the access.
                 Ok(Resolved::Host(at)) if bytes == 8 => unsafe { memory::write(at, value.to_le_bytes()) },
                 // SAFETY: as above.
                 Ok(Resolved::Host(at)) => unsafe { memory::write(at, (value as u32).to_le_bytes()) },
                 Ok(Resolved::Local(at)) => self.local.write(lane, at, bytes, value),
-                Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
+                Err(kind) => return Err(self.access_fault(kind, &store, lane, address)),
             }
         }
         self.set_result(site, lane, answer.result);
