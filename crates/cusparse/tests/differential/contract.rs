@@ -25,7 +25,7 @@ fn elsewhere(test: &str, part: &str) -> String {
     let program = std::env::current_exe().expect("a path");
     let run = std::process::Command::new(program)
         .args([test, "--exact", "--nocapture"])
-        .env("PTXVM_TEST_PART", part)
+        .env("TEST_PART", part)
         .output();
     let run = run.expect("it starts");
     let text = String::from_utf8_lossy(&run.stderr).into_owned();
@@ -42,7 +42,7 @@ fn wrong_indices_are_faults() {
         ("offsets descend", [0, 2, 1], [0, 1], "A: offset 2 is 1"),
         ("first offset", [1, 1, 2], [0, 1], "A: offset 0 is 1"),
     ];
-    let Ok(part) = std::env::var("PTXVM_TEST_PART") else {
+    let Ok(part) = std::env::var("TEST_PART") else {
         for (part, .., words) in cases {
             let text = elsewhere("contract::wrong_indices_are_faults", part);
             assert!(text.contains("cusparseSpMV") && text.contains(words), "{part}: {text}");
