@@ -5,7 +5,7 @@
 
 use check::module::Function;
 
-use crate::device_runtime::RuntimeCall;
+use crate::runtime_call::RuntimeCall;
 
 /// A function that this machine implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

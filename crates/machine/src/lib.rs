@@ -26,6 +26,7 @@ pub mod pool;
 mod prepared;
 pub mod printf;
 mod profile;
+mod runtime_call;
 pub mod shared;
 mod special;
 mod stopwatch;

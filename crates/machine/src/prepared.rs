@@ -9,12 +9,12 @@ use isa::Space;
 
 use crate::block_memory::BlockMemory;
 use crate::cooperative::Workspace;
-use crate::device_runtime::DeviceRuntime;
 use crate::fault::FaultKind;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::loaded::Image;
 use crate::memory::{Extent, HEAP_BASE, Heap, Table, host, resolve, shared_rank};
+use crate::runtime_call::DeviceRuntime;
 use crate::shared::{SharedLayout, SharedOwner};
 use crate::stopwatch::Stopwatch;
 use crate::texture::{Object, ObjectTable};
