@@ -19,19 +19,4 @@ impl Status {
     pub const NOT_SUPPORTED: Status = Status(16);
 }
 
-impl mathlib::Status for Status {
-    const SUCCESS: Status = Status::SUCCESS;
-    const INTERNAL_ERROR: Status = Status::INTERNAL_ERROR;
-    const NOT_SUPPORTED: Status = Status::NOT_SUPPORTED;
-}
-
-impl From<mathlib::Error> for Status {
-    fn from(error: mathlib::Error) -> Status {
-        match error {
-            mathlib::Error::NOT_INITIALIZED => Status::SETUP_FAILED,
-            mathlib::Error::OUT_OF_MEMORY => Status::ALLOC_FAILED,
-            mathlib::Error::INVALID_VALUE => Status::INVALID_VALUE,
-            _ => Status::EXEC_FAILED,
-        }
-    }
-}
+mathlib::status!(Status: SETUP_FAILED, ALLOC_FAILED, INVALID_VALUE, EXEC_FAILED);

@@ -23,22 +23,7 @@ impl Status {
     pub const INSUFFICIENT_RESOURCES: Status = Status(11);
 }
 
-impl mathlib::Status for Status {
-    const SUCCESS: Status = Status::SUCCESS;
-    const INTERNAL_ERROR: Status = Status::INTERNAL_ERROR;
-    const NOT_SUPPORTED: Status = Status::NOT_SUPPORTED;
-}
-
-impl From<mathlib::Error> for Status {
-    fn from(error: mathlib::Error) -> Status {
-        match error {
-            mathlib::Error::NOT_INITIALIZED => Status::NOT_INITIALIZED,
-            mathlib::Error::OUT_OF_MEMORY => Status::ALLOC_FAILED,
-            mathlib::Error::INVALID_VALUE => Status::INVALID_VALUE,
-            _ => Status::EXECUTION_FAILED,
-        }
-    }
-}
+mathlib::status!(Status: NOT_INITIALIZED, ALLOC_FAILED, INVALID_VALUE, EXECUTION_FAILED);
 
 /// The name of a status, and what it means, in our words.
 fn texts(status: u32) -> [&'static CStr; 2] {

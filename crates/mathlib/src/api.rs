@@ -16,6 +16,30 @@ pub trait Status: Copy + Debug + 'static {
     const NOT_SUPPORTED: Self;
 }
 
+/// Implements [`Status`] for a library's type of that name, and makes its values of the driver's errors. The library says which it has if
+/// there is no driver, no memory, a wrong value, and for all else.
+#[macro_export]
+macro_rules! status {
+    ($status:ident: $no_driver:ident, $no_memory:ident, $wrong:ident, $failed:ident) => {
+        impl $crate::Status for $status {
+            const SUCCESS: Self = $status::SUCCESS;
+            const INTERNAL_ERROR: Self = $status::INTERNAL_ERROR;
+            const NOT_SUPPORTED: Self = $status::NOT_SUPPORTED;
+        }
+
+        impl From<$crate::Error> for $status {
+            fn from(error: $crate::Error) -> Self {
+                match error {
+                    $crate::Error::NOT_INITIALIZED => $status::$no_driver,
+                    $crate::Error::OUT_OF_MEMORY => $status::$no_memory,
+                    $crate::Error::INVALID_VALUE => $status::$wrong,
+                    _ => $status::$failed,
+                }
+            }
+        }
+    };
+}
+
 /// A function of a library.
 pub struct Function {
     /// The exported symbol.
