@@ -7,6 +7,7 @@ use super::descriptor::{self, descriptor, give};
 use super::matmul::{Program, Types};
 use crate::declare::Ptr;
 use crate::handle::{Cublas, Handle};
+use crate::operand::kind;
 use crate::status::Status;
 
 descriptor! {
@@ -123,7 +124,7 @@ api! { API: Status, name;
         if wanted < 1 {
             return Err(Status::INVALID_VALUE);
         }
-        Types::of(compute, scale, [a, b, c, d])?;
+        Types::of(compute, scale, [kind(a)?, kind(b)?, kind(c)?, kind(d)?])?;
         ids.write(0)?;
         found.write_if_wanted(1);
         Ok(())
@@ -134,7 +135,7 @@ api! { API: Status, name;
         if id < 0 {
             return Err(Status::INVALID_VALUE);
         }
-        Types::of(compute, scale, [a, b, c, d])?;
+        Types::of(compute, scale, [kind(a)?, kind(b)?, kind(c)?, kind(d)?])?;
         algorithm.write(Heuristic::of(Algorithm { id, ..Algorithm::default() }, Status::SUCCESS).algorithm)
     }
     /// Whether the algorithm can do what the descriptions say.

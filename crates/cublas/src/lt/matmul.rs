@@ -12,7 +12,7 @@ use super::operand::{Loaded, Operand, Order, Place, Seen};
 use crate::call::{Call, Coefficient, refuse};
 use crate::declare::Ptr;
 use crate::gemm::with_type;
-use crate::operand::operation;
+use crate::operand::{kind, operation};
 use crate::status::Status;
 
 /// The types of a product.
@@ -29,16 +29,14 @@ pub struct Types {
 }
 
 impl Types {
-    /// The types for numbers of the program: `cublasComputeType_t`, and `cudaDataType` of `alpha`, A, B, C and D.
+    /// The types for `cublasComputeType_t`, `cudaDataType` of `alpha`, and the types of A, B, C and D.
     ///
     /// # Errors
     /// If the library has no product of such types.
-    pub fn of(compute: u32, scale: u32, [a, b, c, d]: [u32; 4]) -> Result<Types, Status> {
+    pub fn of(compute: u32, scale: u32, [a, b, c, d]: [Kind; 4]) -> Result<Types, Status> {
         use Kind::{B16, E4M3, E5M2, I8, I32, R16, R32, R64};
-        let kind = |number| Kind::of(number).ok_or(Status::NOT_SUPPORTED);
         let scale = kind(scale)?;
         let of = |works, bias| Ok(Types { scale, works, bias, tf32: compute == 77 });
-        let (a, b, c, d) = (kind(a)?, kind(b)?, kind(c)?, kind(d)?);
         let is_fp8 = |kind| matches!(kind, E4M3 | E5M2);
         match (compute, scale, a, b, c, d) {
             (64 | 65, R16, R16, R16, R16, R16) => of(R32, R16),
@@ -90,8 +88,7 @@ impl Program {
         let desc: MatmulDesc = descriptor::read(object)?;
         let [a, b, c, d] = layouts.map(Place::read);
         let places = [a?, b?, c?, d?];
-        let types =
-            Types::of(desc.compute.into(), desc.scale.into(), places.map(|place| number(place.kind)))?;
+        let types = Types::of(desc.compute.into(), desc.scale.into(), places.map(|place| place.kind))?;
         let operations = [operation(desc.transa.into())?, operation(desc.transb.into())?];
         let shaped = |i: usize| match operations.get(i) {
             Some(operation) => operation.stored([places[i].rows, places[i].columns]),
@@ -106,7 +103,7 @@ impl Program {
         }
         let epilogue = Epilogue::of(desc.epilogue)?;
         let other = |number: i8, first| match u32::try_from(number) {
-            Ok(number) => Kind::of(number).ok_or(Status::NOT_SUPPORTED),
+            Ok(number) => kind(number),
             Err(_) => Ok(first),
         };
         let beside = [other(desc.bias_kind, types.bias)?, other(desc.aux_kind, places[3].kind)?];
@@ -128,11 +125,6 @@ impl Program {
             || (!self.epilogue.is_none() && (is_complex || self.types.scale == Kind::I32))
             || (self.epilogue.has_aux() && self.places[3].order != Order::Column)
     }
-}
-
-/// The number of a kind (`cudaDataType`).
-fn number(kind: Kind) -> u32 {
-    (0..).find(|&number| Kind::of(number) == Some(kind)).unwrap_or_default()
 }
 
 /// `alpha` or `beta`: the same for all elements, or one for each row.

@@ -7,6 +7,7 @@ use super::descriptor::{self, Layout};
 use crate::call::{Call, matrix_of, refuse, size};
 use crate::declare::Ptr;
 use crate::gemm::pointers;
+use crate::operand::kind;
 use crate::status::Status;
 
 /// `cublasLtOrder_t`: where elements lie. The last three are made of tiles of 32 columns, for Turing's and Ampere's tensor cores.
@@ -62,7 +63,7 @@ impl Place {
         }
         let whole = |number: u64| usize::try_from(number).map_err(|_| Status::INVALID_VALUE);
         let place = Place {
-            kind: Kind::of(layout.kind.into()).ok_or(Status::NOT_SUPPORTED)?,
+            kind: kind(layout.kind.into())?,
             order,
             rows: whole(layout.rows)?,
             columns: whole(layout.columns)?,

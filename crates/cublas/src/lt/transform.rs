@@ -8,7 +8,7 @@ use super::operand::{Operand, Place, Seen};
 use crate::call::{Call, Coefficient};
 use crate::declare::Ptr;
 use crate::gemm::with_type;
-use crate::operand::operation;
+use crate::operand::{kind, operation};
 use crate::status::Status;
 
 /// One of the matrices that are added.
@@ -74,7 +74,7 @@ api! { API: Status, name;
         let desc: TransformDesc = descriptor::read(transformation)?;
         let call = Call::light(name, handle, stream, desc.pointer_mode == 1)?;
         let into = Place::read(c_layout)?;
-        let scale = Kind::of(desc.scale.into()).ok_or(Status::NOT_SUPPORTED)?;
+        let scale = kind(desc.scale.into())?;
         if desc.pointer_mode > 1 || into.is_repeated() {
             return Err(Status::NOT_SUPPORTED);
         }
