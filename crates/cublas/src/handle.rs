@@ -8,6 +8,7 @@ use mathlib::driver::{Context, enter};
 use mathlib::{Handles, Stream, api, is_of_device};
 
 use crate::declare::Ptr;
+use crate::emulation::Emulation;
 use crate::status::Status;
 
 /// cuBLAS, as a library that the program calls.
@@ -30,7 +31,8 @@ pub struct Settings {
     pub math: u32,
     atomics: u32,
     multiprocessors: c_int,
-    emulation: u32,
+    /// What is chosen for emulated products.
+    pub emulation: Emulation,
 }
 
 /// A handle's object.
@@ -102,7 +104,7 @@ pub fn create(result: Out<Ptr, Cublas>) -> Result<(), Status> {
         math: 0,
         atomics: 0,
         multiprocessors: 0,
-        emulation: 0,
+        emulation: Emulation::default(),
     };
     result.write(HANDLES.insert(Handle { context, settings: Mutex::new(settings) }))
 }
@@ -213,19 +215,6 @@ api! { API: Status, name;
     /// How many multiprocessors work, as chosen.
     cublasGetSmCountTarget (handle: Ptr, result: Out<c_int, Cublas>) {
         result.write(Handle::of(handle)?.settings().multiprocessors)
-    }
-    /// Chooses when products are emulated in other types: remembered, and never done.
-    cublasSetEmulationStrategy (handle: Ptr, strategy: c_uint) {
-        let handle = Handle::of(handle)?;
-        if strategy > 2 {
-            return Err(Status::INVALID_VALUE);
-        }
-        handle.settings().emulation = strategy;
-        Ok(())
-    }
-    /// When products are emulated, as chosen.
-    cublasGetEmulationStrategy (handle: Ptr, result: Out<c_uint, Cublas>) {
-        result.write(Handle::of(handle)?.settings().emulation)
     }
     /// Switches the log of calls: it is `PTXVM_LOG` that does so here.
     cublasLoggerConfigure (_on: c_int, _stdout: c_int, _stderr: c_int, _file: In<c_char, Cublas>) {

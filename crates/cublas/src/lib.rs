@@ -8,6 +8,7 @@
 mod batched;
 mod call;
 mod declare;
+mod emulation;
 mod extension;
 mod gemm;
 mod gemv;
@@ -39,6 +40,7 @@ static ROUTINES: &[&[&[&[Function]]]] = &[
 
 /// The others.
 static TABLES: &[&[&[Function]]] = &[
+    emulation::API,
     handle::API,
     handle::VERSION,
     lt::ALGORITHM,

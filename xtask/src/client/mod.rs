@@ -3,10 +3,13 @@
 //!
 //! Nothing of these programs is part of the repository: they are installed into a scratch folder.
 
+mod candle;
+mod cargo;
 mod cudarc;
 mod frameworks;
 mod jax;
 mod jobs;
+mod library_samples;
 mod numba;
 mod outcome;
 mod pycuda;
@@ -14,6 +17,7 @@ mod pytest;
 mod samples;
 mod scripts;
 mod thrust;
+mod toolkit;
 mod torch;
 
 use std::ffi::OsStr;
@@ -51,6 +55,8 @@ pub struct Options {
 /// A program that uses CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Name {
+    /// Tensors and their gradients in Rust: the tests of its core on its CUDA device.
+    Candle,
     /// NVIDIA's bindings of the driver, its compiler and its linker, for Python: its own tests.
     CudaCore,
     /// NVIDIA's samples on the CUDA runtime.
@@ -69,6 +75,8 @@ enum Name {
     Jax,
     /// The jobs of docs/ci.md.
     Jobs,
+    /// NVIDIA's samples of cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSOLVER and cuSPARSE.
+    LibrarySamples,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
     /// numba's CUDA part as NVIDIA maintains it: its own tests.
@@ -139,6 +147,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let start = Instant::now();
     let outcome = match options.name {
+        Name::Candle => candle::run(&site),
         Name::CudaCore => frameworks::cuda_core(&site),
         Name::CudaSamples => samples::run(&site),
         Name::Cudarc => cudarc::run(&site),
@@ -148,6 +157,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Name::Headers => scripts::headers(&site),
         Name::Jax => jax::run(&site),
         Name::Jobs => jobs::run(&site),
+        Name::LibrarySamples => library_samples::run(&site),
         Name::Numba => numba::run(&site),
         Name::NumbaCuda => frameworks::numba_cuda(&site),
         Name::Pycuda => pycuda::run(&site),

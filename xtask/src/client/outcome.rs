@@ -1,6 +1,7 @@
 //! How tests of a client ended, and the bar that they must clear.
 
 use std::fmt;
+use std::time::Instant;
 
 /// How tests ended.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,20 @@ impl Outcome {
         self.failed.extend(other.failed);
         self.share = self.share.max(other.share);
         self.least += other.least;
+    }
+
+    /// Adds how one program ended that began at this time, and says so.
+    pub fn note(&mut self, name: &str, began: Instant, ended: Result<(), String>) {
+        match ended {
+            Ok(()) => {
+                println!("passed {name} {:.1} s", began.elapsed().as_secs_f64());
+                self.passed += 1;
+            }
+            Err(why) => {
+                println!("failed {name}: {why}");
+                self.failed.push(format!("{name}: {why}"));
+            }
+        }
     }
 
     /// Compares it with the bar.

@@ -32,6 +32,34 @@ fn mistakes_are_refused() {
 }
 
 #[test]
+fn choices_of_emulation_are_remembered() {
+    let handle = Handle::new();
+    for (choice, default, valid, invalid) in [
+        ("EmulationStrategy", 0, 2, Some(3)),
+        ("EmulationSpecialValuesSupport", 0xffff, 3, Some(4)),
+        ("FixedPointEmulationMantissaControl", 0, 1, Some(2)),
+        ("FixedPointEmulationMaxMantissaBitCount", 0, 55, Some(-1i64 as u64)),
+        ("FixedPointEmulationMantissaBitOffset", 0, -8i32 as u32, None),
+    ] {
+        let chosen = || {
+            let mut value = 0u64;
+            ok(&format!("cublasGet{choice}"), &[handle.0, rig::at(&mut value)]);
+            value as u32
+        };
+        let choose = |value: u64| call(&format!("cublasSet{choice}"), &[handle.0, value]);
+        assert_eq!(chosen(), default, "{choice}");
+        assert_eq!(choose(valid.into()), 0, "{choice}");
+        assert_eq!(invalid.map_or(7, choose), 7, "{choice}");
+        assert_eq!(chosen(), valid, "{choice}");
+    }
+    let (mut place, memory) = (1u64, Buffer::new(&[0; 4]));
+    ok("cublasSetFixedPointEmulationMantissaBitCountPointer", &[handle.0, 0]);
+    assert_eq!(call("cublasSetFixedPointEmulationMantissaBitCountPointer", &[handle.0, memory.address]), 15);
+    ok("cublasGetFixedPointEmulationMantissaBitCountPointer", &[handle.0, rig::at(&mut place)]);
+    assert_eq!(place, 0);
+}
+
+#[test]
 fn graphs_capture_products() {
     let handle = Handle::new();
     let [mut stream, mut graph, mut exec] = [0u64; 3];

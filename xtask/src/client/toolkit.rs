@@ -1,0 +1,188 @@
+//! NVIDIA's toolkit from PyPI: programs that its nvcc compiles, on our runtime, driver and libraries.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::{Site, succeed};
+
+/// nvcc and the headers of NVIDIA's libraries, which unpack into one tree. Its samples are older than Thrust without `thrust::make_tuple`.
+pub const PACKAGES: &[&str] = &[
+    "nvidia-cuda-nvcc==13.*",
+    "nvidia-nvvm==13.*",
+    "nvidia-cuda-crt==13.*",
+    "nvidia-cuda-runtime==13.*",
+    "nvidia-cuda-cccl==13.0.*",
+    "nvidia-cuda-profiler-api==13.*",
+    "nvidia-nvtx==13.*",
+    "nvidia-cublas==13.*",
+    "nvidia-cufft==12.*",
+    "nvidia-curand==10.*",
+    "nvidia-cusolver==12.*",
+    "nvidia-cusparse==12.*",
+    "nvidia-nvjitlink==13.*",
+    "nvidia-cuda-nvrtc==13.*",
+    "libboost-headers==1.88.*",
+];
+/// Seconds that the processors may spend on one program, and that may pass.
+const CPU_SECONDS: u64 = 240;
+const SECONDS: u64 = 1800;
+/// So many are compiled at a time: a compiler takes up to 1 GiB.
+const COMPILERS: usize = 2;
+
+/// The names under which programs look for libraries, and which crate of ours has them. Linkers look for the names without a version.
+const LIBRARIES: &[(&str, &str, &str)] = &[
+    ("cuda", "1", "libcuda"),
+    ("cudart", "13", "cudart13"),
+    ("cublas", "13", "cublas"),
+    ("cublasLt", "13", "cublas"),
+    ("cufft", "12", "cufft"),
+    ("curand", "10", "curand"),
+    ("cusolver", "12", "cusolver"),
+    ("cusparse", "12", "cusparse"),
+];
+
+/// nvcc with its headers, and the libraries that its programs get.
+pub struct Toolkit {
+    /// Where packages of Python are.
+    pub packages: PathBuf,
+    /// Where our libraries are under the names that linkers look for.
+    pub libraries: PathBuf,
+    device: String,
+}
+
+impl Toolkit {
+    /// Installs what is not there yet, and puts our libraries under the names that programs look for.
+    ///
+    /// # Errors
+    /// When there is no Python, no way to its packages, or no build of ours.
+    pub fn install(site: &Site, packages: &[&str]) -> Result<Toolkit, String> {
+        let (scratch, built) = (&site.scratch, site.ptxvm.parent().ok_or("there is no folder of libraries")?);
+        let environment = scratch.join("venv");
+        let installed = environment.join("installed");
+        if fs::read_to_string(&installed).unwrap_or_default() != packages.join("\n") {
+            succeed(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            succeed(Command::new(environment.join("bin/pip")).args(["install", "--quiet"]).args(packages))?;
+            fs::write(&installed, packages.join("\n"))
+                .map_err(|error| format!("{}: {error}", installed.display()))?;
+        }
+        let folder = fs::read_dir(environment.join("lib")).ok().and_then(|mut folders| folders.next()?.ok());
+        let folder = folder.ok_or("the environment of Python has no packages")?;
+        let libraries = scratch.join("lib");
+        fs::create_dir_all(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
+        for (name, version, of) in LIBRARIES {
+            for link in [format!("lib{name}.so"), format!("lib{name}.so.{version}")] {
+                let link = libraries.join(link);
+                let _ = fs::remove_file(&link);
+                symlink(built.join(format!("libptxvm_{of}.so")), &link)
+                    .map_err(|error| format!("{}: {error}", link.display()))?;
+            }
+        }
+        Ok(Toolkit { packages: folder.path().join("site-packages"), libraries, device: site.device.clone() })
+    }
+
+    /// nvcc itself.
+    pub fn compiler(&self) -> PathBuf {
+        self.packages.join("nvidia/cu13/bin/nvcc")
+    }
+
+    /// nvcc for an architecture (`80`), at low priority.
+    pub fn nvcc(&self, architecture: &str) -> Command {
+        let mut nvcc = Command::new("nice");
+        nvcc.arg(self.compiler()).args(["-std=c++17", "-gencode"]);
+        nvcc.arg(format!("arch=compute_{architecture},code=compute_{architecture}"));
+        nvcc
+    }
+
+    /// Where NVIDIA's libraries are.
+    fn folder(&self) -> PathBuf {
+        self.packages.join("nvidia/cu13/lib")
+    }
+
+    /// Has nvcc link a program with these libraries of NVIDIA (`cublas`): it finds ours when it runs. Of the driver there is only ours.
+    pub fn link(&self, nvcc: &mut Command, libraries: &[&str]) {
+        let folder = self.folder();
+        nvcc.args(["-cudart", "shared", "-Xlinker", "--allow-shlib-undefined", "-L"]).arg(&self.libraries);
+        nvcc.arg("-L").arg(&folder);
+        let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let files: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+        for library in libraries {
+            let stem = format!("lib{library}.so.");
+            nvcc.args(files.iter().find(|name| name.starts_with(&stem)).map(|name| format!("-l:{name}")));
+        }
+        nvcc.args(["-lcuda", "-ldl"]);
+    }
+
+    /// A command that runs a program on our libraries, with limited time.
+    pub fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -t \"$0\" && exec \"$@\"", &CPU_SECONDS.to_string()]).arg(program);
+        let paths = format!("{}:{}", self.libraries.display(), self.folder().display());
+        command.env("LD_LIBRARY_PATH", paths).env("PTXVM_DEVICE", &self.device);
+        command
+    }
+
+    /// Runs a program of [`Toolkit::program`], and looks at how it ended. It gives what it said.
+    ///
+    /// # Errors
+    /// Why it failed: its exit code and what it complained of, or that it took too long.
+    pub fn run(program: &mut Command, log: &Path) -> Result<String, String> {
+        let status = run_to_end(program, log);
+        let text = fs::read(log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        match status {
+            None => Err(format!("it takes more than {CPU_SECONDS} s of processor time")),
+            Some(status) if !status.success() => {
+                Err(format!("{status}: {}", first(&text, &["ptxvm:", "rror", "FAIL"])))
+            }
+            Some(_) if text.contains("FAILED") => Err(first(&text, &["FAILED"])),
+            Some(_) => Ok(text),
+        }
+    }
+}
+
+/// Does something with all of a list, a few at a time: for compilers.
+pub fn a_few_at_a_time<T: Sync>(all: &[T], compile: impl Fn(&T) + Sync) {
+    let waiting = Mutex::new(all.iter());
+    std::thread::scope(|scope| {
+        for _ in 0..COMPILERS {
+            scope.spawn(|| {
+                while let Some(one) = { waiting.lock().map(|mut all| all.next()).unwrap_or_default() } {
+                    compile(one);
+                }
+            });
+        }
+    });
+}
+
+/// The first line with one of these words, the first of the words before the others.
+pub fn first(text: &str, words: &[&str]) -> String {
+    let mut lines = words.iter().filter_map(|word| text.lines().find(|line| line.contains(word)));
+    lines.next().unwrap_or_default().trim().to_owned()
+}
+
+/// Runs a command, with a file for what it says. Nothing if it takes too long.
+pub fn run_to_end(command: &mut Command, log: &Path) -> Option<ExitStatus> {
+    use std::os::unix::process::ExitStatusExt;
+    const SIGXCPU: i32 = 24;
+    const SIGKILL: i32 = 9;
+    let file = fs::File::create(log).ok()?;
+    command.stdin(Stdio::null()).stdout(file.try_clone().ok()?).stderr(file);
+    let mut child = command.spawn().ok()?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait().ok()? {
+            Some(status) if matches!(status.signal(), Some(SIGXCPU | SIGKILL)) => return None,
+            Some(status) => return Some(status),
+            None if start.elapsed() > Duration::from_secs(SECONDS) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
