@@ -1,5 +1,5 @@
 //! The functions that the library does not have: those of the interface without handles that cuBLAS had before version 4, those that
-//! divide work among devices (`cublasXt`), those of cuBLASLt for emulated products and groups, and some without a manual. With those of
+//! divide work among devices (`cublasXt`), those of cuBLASLt for groups, and some without a manual. With those of
 //! the other files, they are all of cuBLAS 12.9 and 13 that programs can know.
 
 use mathlib::refused;
@@ -97,11 +97,6 @@ refused! { API: Status;
     cublasLtAlgoCharacteristicGetAttribute
     cublasLtClearNvjetCache
     cublasLtCtxInit
-    cublasLtEmulationDescCreate
-    cublasLtEmulationDescDestroy
-    cublasLtEmulationDescGetAttribute
-    cublasLtEmulationDescInit_internal
-    cublasLtEmulationDescSetAttribute
     cublasLtGetEnvironmentMode
     cublasLtGroupedMatrixLayoutCreate
     cublasLtGroupedMatrixLayoutInit_internal

@@ -48,7 +48,7 @@ tests compare with sums in twice the precision: `PTXVM_SHAPES=10000 cargo test -
 | `CUBLAS_COMPUTE_32F` on halves or brain floats | sums are singles; the result is rounded once, to nearest even. |
 | `CUBLAS_COMPUTE_16F` | as `CUBLAS_COMPUTE_32F`, which is more exact than a GPU. |
 | `CUBLAS_COMPUTE_32F_FAST_TF32`, `CUBLAS_TF32_TENSOR_OP_MATH` | factors are rounded as `cvt.rna.tf32.f32` does, to 10 bits of fraction, ties away from zero. |
-| `CUBLAS_COMPUTE_32F_FAST_16F`, `_FAST_16BF`, emulated ones | nothing: as `CUBLAS_COMPUTE_32F`, of which they are permitted approximations. |
+| `CUBLAS_COMPUTE_32F_FAST_16F`, `_FAST_16BF`, emulated ones | nothing: as `CUBLAS_COMPUTE_32F` or `_64F`, of which they are permitted approximations. |
 | `CUBLAS_COMPUTE_32I` | nothing: integers are exact, and wrap around. |
 
 `GemmEx` and the like take `f16`, `bf16`, `int8` (to `int32` or `float`), `float`, `double`, `cuComplex` and `cuDoubleComplex`; other types are \
@@ -97,7 +97,7 @@ fn page() -> String {
         let _ = writeln!(text, "| {} | {} |", symbols.join(" "), summary.trim());
     }
     text += "\n## What is refused\n\nThese return `CUBLAS_STATUS_NOT_SUPPORTED`, and say so once on stderr: functions without handles, of before cuBLAS 4; \
-             `cublasXt`, which divides work among devices; `cublasLt` for emulated products and groups; and a few without a manual.\n\n";
+             `cublasXt`, which divides work among devices; `cublasLt` for groups; and a few without a manual.\n\n";
     let missing = functions().filter(|function| !function.supported);
     text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');

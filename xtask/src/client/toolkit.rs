@@ -105,8 +105,8 @@ impl Toolkit {
     /// Has nvcc link a program with these libraries of NVIDIA (`cublas`): it finds ours when it runs. Of the driver there is only ours.
     pub fn link(&self, nvcc: &mut Command, libraries: &[&str]) {
         let folder = self.folder();
-        nvcc.args(["-cudart", "shared", "-Xlinker", "--allow-shlib-undefined", "-L"]).arg(&self.libraries);
-        nvcc.arg("-L").arg(&folder);
+        nvcc.args(["-cudart", "shared", "-Xlinker", "--allow-shlib-undefined", "-L"]).arg(&folder);
+        nvcc.arg("-L").arg(&self.libraries);
         let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let files: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
         for library in libraries {

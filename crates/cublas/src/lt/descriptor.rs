@@ -159,6 +159,7 @@ descriptor! {
     21 amax_d: u64, u64 = 0;
     23 aux_scale: u64, u64 = 0;
     24 aux_amax: u64, u64 = 0;
+    38 emulation: u64, u64 = 0;
     39 alpha_stride: i64, i64 = 0;
     40 beta_stride: i64, i64 = 0;
     7 epilogue: u32, u16 = 1;
@@ -208,9 +209,21 @@ descriptor! {
     0 search: u32, u8 = 0;
 }
 
+descriptor! {
+    /// What the program wants of an emulated product (`cublasLtEmulationDesc_t`): remembered, since none is emulated.
+    Emulation, b"LtEd";
+    5 count: u64, u64 = 0;
+    1 special_values: u32, u32 = 0xffff;
+    3 most_bits: i32, i32 = 0;
+    4 offset: i32, i32 = 0;
+    0 strategy: u32, u8 = 0;
+    2 control: u32, u8 = 0;
+}
+
 // What an object of the program has, in the headers of CUDA 12.0 (these have grown since).
 const _: () = assert!(size_of::<Layout>() <= 64 && size_of::<TransformDesc>() <= 64);
 const _: () = assert!(size_of::<MatmulDesc>() <= 184 && size_of::<Preference>() <= 80);
+const _: () = assert!(size_of::<Emulation>() <= 64);
 
 /// The object that the program names.
 ///
@@ -371,5 +384,19 @@ api! { API: Status, name;
     /// An attribute.
     cublasLtMatmulPreferenceGetAttribute (object: Ptr, attribute: u32, value: Ptr, bytes: usize, written: Out<usize, Cublas>) {
         get::<Preference>(object, attribute, value, bytes, written)
+    }
+    /// Describes what the program wants of emulated products.
+    cublasLtEmulationDescCreate (result: Out<Ptr, Cublas>) { create(result, Emulation::default()) }
+    /// The same, in memory of the program.
+    cublasLtEmulationDescInit_internal (object: Ptr, bytes: usize) { init(object, bytes, Emulation::default()) }
+    /// Gives a description back.
+    cublasLtEmulationDescDestroy (object: Ptr) { destroy::<Emulation>(object) }
+    /// Changes an attribute: remembered, without effect. A product that is to report how many bits it kept is not supported.
+    cublasLtEmulationDescSetAttribute (object: Ptr, attribute: u32, value: Ptr, bytes: usize) {
+        set::<Emulation>(object, attribute, value, bytes)
+    }
+    /// An attribute.
+    cublasLtEmulationDescGetAttribute (object: Ptr, attribute: u32, value: Ptr, bytes: usize, written: Out<usize, Cublas>) {
+        get::<Emulation>(object, attribute, value, bytes, written)
     }
 }

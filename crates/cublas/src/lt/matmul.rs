@@ -6,7 +6,7 @@ use linalg::{C32, C64, Dense, Kind, Matrix, Operation, Scalar, Vector, product};
 use mathlib::{Error, Range, api};
 
 use super::algorithm::Algorithm;
-use super::descriptor::{self, MatmulDesc};
+use super::descriptor::{self, Emulation, MatmulDesc};
 use super::epilogue::{Beside, Epilogue, largest};
 use super::operand::{Loaded, Operand, Order, Place, Seen};
 use crate::call::{Call, Coefficient, refuse};
@@ -101,6 +101,8 @@ impl Program {
         if places.iter().any(|place| place.count != places[3].count) || places[3].is_repeated() {
             return Err(Status::INVALID_VALUE);
         }
+        let emulation: Ptr = std::ptr::with_exposed_provenance_mut(desc.emulation as usize);
+        let reports_bits = !emulation.is_null() && descriptor::read::<Emulation>(emulation)?.count != 0;
         let epilogue = Epilogue::of(desc.epilogue)?;
         let other = |number: i8, first| match u32::try_from(number) {
             Ok(number) => kind(number),
@@ -108,7 +110,7 @@ impl Program {
         };
         let beside = [other(desc.bias_kind, types.bias)?, other(desc.aux_kind, places[3].kind)?];
         let program = Program { desc, types, operations, epilogue, places, shape: [m, n, k], beside };
-        if program.is_refused() { Err(Status::NOT_SUPPORTED) } else { Ok(program) }
+        if program.is_refused() || reports_bits { Err(Status::NOT_SUPPORTED) } else { Ok(program) }
     }
 
     /// Whether it asks for what the library does not have.

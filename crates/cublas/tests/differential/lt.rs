@@ -652,6 +652,17 @@ fn what_does_not_fit_is_refused() {
     desc.set(6, 0_u32.to_ne_bytes());
     assert_eq!(ask(&desc, [&a, &b, &c]), MISSING);
     assert_eq!(found, 0);
+    // What is chosen for emulated products is remembered. There is no count of bits to report.
+    let (desc, emulation) = (Object::new("MatmulDesc", &[79, 1]), Object::new("EmulationDesc", &[]));
+    emulation.set(3, 55_i32.to_ne_bytes());
+    desc.set(38, emulation.1.to_ne_bytes());
+    let doubles = [layout(R64, 4, 3), layout(R64, 3, 5), layout(R64, 4, 5)];
+    let doubles = doubles.each_ref();
+    assert_eq!(ask(&desc, doubles), 0);
+    emulation.set(5, 4096_u64.to_ne_bytes());
+    assert_eq!(ask(&desc, doubles), MISSING);
+    desc.set(38, a.1.to_ne_bytes());
+    assert_eq!(ask(&desc, doubles), INVALID);
     // Objects that are no more, or never were.
     let gone = layout(R32, 4, 3).1;
     assert_eq!(call("cublasLtMatrixLayoutDestroy", &[0]), INVALID);
