@@ -5,7 +5,9 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linalg::{Kind, Operation, Scalar};
-use mathlib::{Error, Memory, OutOfBounds, Range, Stream, driver, is_of_device, submit, synchronize};
+use mathlib::{
+    Error, Memory, OutOfBounds, Range, Stream, driver, is_capturing, is_of_device, submit, synchronize,
+};
 
 use crate::handle::{Handle, Ptr};
 use crate::status::Status;
@@ -297,7 +299,7 @@ impl Call {
     }
 
     /// Queues work with one result of a kind, for the place that the handle's pointer mode says. One for the host is there when this
-    /// returns.
+    /// returns, and that of a graph whenever the graph has run.
     ///
     /// # Errors
     /// If the place is null or of the wrong memory, or as for [`Call::wait`].
@@ -316,6 +318,15 @@ impl Call {
             return self.submit(move || to.store(self, 0, &[work()?]));
         }
         self.expect_host("the result", pointer)?;
+        if is_capturing(self.stream)? {
+            let place = pointer.expose_provenance();
+            return self.submit(move || {
+                let place = std::ptr::with_exposed_provenance_mut(place);
+                // SAFETY: the program promises a place for such a value, in memory of the host, as long as the graph may run.
+                unsafe { linalg::write(kind, place, 0, work()?) };
+                Ok(())
+            });
+        }
         let value = self.wait(work)?;
         // SAFETY: the program promises a place for such a value, in memory of the host.
         unsafe { linalg::write(kind, pointer.cast(), 0, value) };

@@ -69,6 +69,7 @@ functions! {
     record_event: "cuEventRecord" (*mut c_void, *mut c_void) -> u32;
     wait_for_event: "cuStreamWaitEvent" (*mut c_void, *mut c_void, u32) -> u32;
     stream_synchronize: "cuStreamSynchronize" (*mut c_void) -> u32;
+    is_capturing: "cuStreamIsCapturing" (*mut c_void, *mut u32) -> u32;
     copy_async: "cuMemcpyAsync" (u64, u64, usize, *mut c_void) -> u32;
     work: "ptxvm_host_work" (*mut c_void, unsafe extern "C" fn(*mut c_void) -> u32, unsafe extern "C" fn(*mut c_void), *mut c_void) -> u32;
     range: "ptxvm_host_range" (u64, u64, *mut u64, *mut u64) -> u32;

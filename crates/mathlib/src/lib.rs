@@ -19,7 +19,7 @@ pub use driver::Error;
 pub use handles::Handles;
 pub use memory::{Memory, OutOfBounds, Range, Value, is_of_device};
 pub use own_path::own_path;
-pub use work::{Stream, copy, order, submit, synchronize};
+pub use work::{Stream, copy, is_capturing, order, submit, synchronize};
 
 // For the macros.
 #[doc(hidden)]

@@ -83,6 +83,17 @@ pub fn synchronize(stream: Stream) -> Result<(), Error> {
     checked(unsafe { (driver.stream_synchronize)(stream.handle()) })
 }
 
+/// Whether a stream captures a graph.
+///
+/// # Errors
+/// If the stream is invalid.
+pub fn is_capturing(stream: Stream) -> Result<bool, Error> {
+    let (driver, mut status) = (Driver::get()?, 0);
+    // SAFETY: the driver checks the handle, and the place lives as long as the call.
+    checked(unsafe { (driver.is_capturing)(stream.handle(), &raw mut status) })?;
+    Ok(status != 0)
+}
+
 /// Makes later work of a stream wait for what another one has to do now.
 ///
 /// # Errors

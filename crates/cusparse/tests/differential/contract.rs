@@ -120,6 +120,28 @@ fn graphs_take_products() {
 }
 
 #[test]
+fn graphs_write_results_of_the_host() {
+    let handle = Handle::new(false);
+    let places = Buffer::ints(&[0, 2]);
+    let (values, y) = (Ty::S.buffer(&[[2.0, 0.0], [3.0, 0.0]]), DenseVector::new(Ty::S, &[[5.0, 0.0]; 3]));
+    let [mut stream, mut graph, mut run, mut x] = [0u64; 4];
+    let mut result = [0u64; 1];
+    ok("cusparseCreateSpVec", &[at(&mut x), 3, 2, places.address, values.address, 2, 0, 0]);
+    ok("cuStreamCreate", &[at(&mut stream), 1]);
+    ok("cusparseSetStream", &[handle.0, stream]);
+    ok("cuStreamBeginCapture_v2", &[stream, 0]);
+    ok("cusparseSpVV", &[handle.0, 0, x, y.descriptor, at(&mut result[0]), 0, 0]);
+    ok("cuStreamEndCapture", &[stream, at(&mut graph)]);
+    assert_eq!(result, [0], "captured");
+    ok("cuGraphInstantiateWithFlags", &[at(&mut run), graph, 0]);
+    ok("cuGraphLaunch", &[run, stream]);
+    ok("cuStreamSynchronize", &[stream]);
+    assert_eq!(f32::from_bits(result[0] as u32), 25.0);
+    ok("cusparseDestroySpVec", &[x]);
+    ok("cusparseSetStream", &[handle.0, 0]);
+}
+
+#[test]
 fn sums_are_in_the_order_of_entries() {
     let handle = Handle::new(false);
     let rng = &mut Rng::with_seed(1);
