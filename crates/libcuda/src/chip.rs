@@ -75,6 +75,8 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
         // Processes share memory by descriptors, also that of pools, and events.
         103 | 119 | 125 => 1,
         106 => chip.blocks_of_multiprocessor as i32,
+        // Memory that is made compressible is remembered as such, and takes as much as other memory.
+        107 => (chip.minor() == 0 && matches!(chip.major(), 8..=10)).into(),
         108 => from(80, ((chip.l2_cache << 20) / 16 * 10) as i32, 0),
         109 => from(80, 128 << 20, 0),
         111 => from(80, 1024, 0),
@@ -102,5 +104,7 @@ mod tests {
         }
         assert_eq!((Chip::of_capability(40), Chip::of_capability(122)), (None, None));
         assert_eq!(Chip::of_capability(90).unwrap().attribute(97, 0), Some(232_448));
+        let compresses = |capability| Chip::of_capability(capability).unwrap().attribute(107, 0);
+        assert_eq!([75, 80, 89, 90].map(compresses), [Some(0), Some(1), Some(0), Some(1)]);
     }
 }

@@ -194,12 +194,15 @@ fn virtual_memory_is_mapped_piece_by_piece() {
     let module = module();
     let kernel = function(module, c"add");
     const PIECE: usize = 2 << 20;
-    // CUmemAllocationProp: pinned, no handles, on device 0.
-    let properties: [u32; 8] = [1, 0, 1, 0, 0, 0, 0, 0];
+    // CUmemAllocationProp: pinned, no handles, on device 0, compressible.
+    let properties: [u32; 8] = [1, 0, 1, 0, 0, 0, 1, 0];
     let (mut range, mut first, mut second) = (0, 0, 0);
     ok!(cuMemAddressReserve(&raw mut range, 2 * PIECE, 0, 0, 0));
     ok!(cuMemCreate(&raw mut first, PIECE, properties.as_ptr().cast(), 0));
     ok!(cuMemCreate(&raw mut second, PIECE, properties.as_ptr().cast(), 0));
+    let mut made = [0u32; 8];
+    ok!(cuMemGetAllocationPropertiesFromHandle(made.as_mut_ptr().cast(), first));
+    assert_eq!(made, properties);
     let middle = range + PIECE as u64;
     ok!(cuMemMap(range, PIECE, 0, first, 0));
     ends!(INVALID_VALUE, cuMemMap(range, PIECE, 0, second, 0));

@@ -158,6 +158,7 @@ unsafe extern "C" {
     pub fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
     pub fn cuMemFreeHost(pointer: *mut c_void) -> u32;
     pub fn cuMemFree_v2(address: u64) -> u32;
+    pub fn cuMemGetAllocationPropertiesFromHandle(result: *mut c_void, handle: u64) -> u32;
     pub fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32;
     pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
     pub fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) -> u32;
