@@ -102,3 +102,20 @@ fn the_plugin_of_xla_gets_a_handle_of_cudnn_and_nobody_else() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0 1 92800 3000\n1001 0 92800 1001\n");
 }
+
+/// As rustc's library does, one wants 24,000 bytes for thread-local variables at a fixed place.
+#[test]
+fn libraries_with_large_thread_local_variables_load_with_the_tunable_of_exec() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = "__thread char room[24000] __attribute__((tls_model(\"initial-exec\")));\nchar *place(void) { return room; }";
+    compile(folder.path(), library, "libroom.so", &["-shared", "-fPIC", "-Wl,-soname,libroom.so"]);
+    let (path, run_path) =
+        (format!("-L{}", folder.path().display()), format!("-Wl,-rpath,{}", folder.path().display()));
+    let program = "char *place(void);\nint main(void) { return place()[23999]; }";
+    let program = compile(folder.path(), program, "program", &[&path, "-l:libroom.so", &run_path]);
+    let test = std::env::current_exe().unwrap();
+    let mut command = Command::new(&program);
+    command.env("LD_AUDIT", test.with_file_name("libptxvm_audit.so")).env("PTXVM_LIBRARIES", folder.path());
+    let output = command.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=32768").output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

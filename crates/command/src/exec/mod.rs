@@ -363,6 +363,7 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
     let audit = folder.join(AUDIT);
     if audit.exists() {
         command.env("LD_AUDIT", with_first("LD_AUDIT", &audit, "")?).env("PTXVM_LIBRARIES", folder);
+        command.env("GLIBC_TUNABLES", tunables(env::var_os("GLIBC_TUNABLES").unwrap_or_default()));
     }
     for name in SWITCHES.iter().filter(|name| env::var_os(name).is_none()) {
         command.env(name, "1");
@@ -376,6 +377,17 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
         command.env("PTXVM_DEVICE", device);
     }
     Ok(())
+}
+
+/// The tunables of glibc, with more room for thread-local variables that libraries want at a fixed place. Where a program is audited,
+/// the libraries that it is linked with take it from there too, and 512 bytes do not suffice for a library such as rustc's.
+fn tunables(mut before: OsString) -> OsString {
+    const ROOM: &str = "glibc.rtld.optional_static_tls";
+    if !before.to_string_lossy().contains(ROOM) {
+        before.push(if before.is_empty() { "" } else { ":" });
+        before.push(format!("{ROOM}=32768"));
+    }
+    before
 }
 
 /// A list of paths in a variable: one of ours before those that this process has there, or else before the usual ones.
@@ -394,4 +406,17 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
     }
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(path)).find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tunables;
+
+    #[test]
+    fn tunables_of_the_user_are_kept() {
+        let with = |before: &str| tunables(before.into()).into_string().unwrap();
+        assert_eq!(with(""), "glibc.rtld.optional_static_tls=32768");
+        assert_eq!(with("glibc.malloc.check=3"), "glibc.malloc.check=3:glibc.rtld.optional_static_tls=32768");
+        assert_eq!(with("glibc.rtld.optional_static_tls=9"), "glibc.rtld.optional_static_tls=9");
+    }
 }
