@@ -200,6 +200,15 @@ fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
     Ok(())
 }
 
+/// The device of the current context, or the first: physical memory needs no context.
+fn current_device() -> Result<u32, Status> {
+    match Context::current() {
+        Ok(context) => Ok(context.device),
+        Err(Status::CUDA_ERROR_INVALID_CONTEXT) => Ok(0),
+        Err(broken) => Err(broken),
+    }
+}
+
 api! { API:
     /// What sizes and addresses are multiples of.
     cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: Out<usize>, properties: In<Properties>, option: c_uint) {
@@ -211,7 +220,7 @@ api! { API:
     }
     /// Makes physical memory.
     cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: In<Properties>, flags: c_ulonglong) {
-        let current = Context::current()?.device;
+        let current = current_device()?;
         if result.is_null() || properties.pointer().is_null() || flags != 0 || !is_whole(bytes as u64) {
             return Err(INVALID);
         }
@@ -246,14 +255,14 @@ api! { API:
     }
     /// Makes physical memory out of a descriptor of another process's. The descriptor stays the program's.
     cuMemImportFromShareableHandle 10020 "cuMemImportFromShareableHandle" (result: Out<c_ulonglong>, handle: *mut c_void, kind: c_uint) {
-        let context = Context::current()?;
+        let current = current_device()?;
         required(result.pointer())?;
         if kind != DESCRIPTOR {
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
         let descriptor = c_int::try_from(handle.addr()).map_err(|_| INVALID)?;
         let shared = Shared::of_descriptor(descriptor).ok().filter(|shared| is_whole(shared.bytes() as u64));
-        let location = [LOCATION_DEVICE, context.device as c_int];
+        let location = [LOCATION_DEVICE, current as c_int];
         let metadata = std::ptr::null_mut();
         let properties = Properties { kind: PINNED, handle_types: DESCRIPTOR, location, metadata, flags: [0; 8] };
         let physical = Physical::shared(shared.ok_or(INVALID)?, properties);

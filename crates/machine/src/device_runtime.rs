@@ -38,6 +38,21 @@ mod code {
     pub const INVALID_DEVICE_FUNCTION: u64 = 98;
     pub const INVALID_RESOURCE_HANDLE: u64 = 400;
     pub const LAUNCH_OUT_OF_RESOURCES: u64 = 701;
+
+    /// What `cudaGetErrorString` says of an error.
+    pub fn text(error: u64) -> &'static str {
+        match error {
+            0 => "no error",
+            INVALID_VALUE => "invalid argument",
+            MEMORY_ALLOCATION => "out of memory",
+            INVALID_CONFIGURATION => "invalid configuration argument",
+            LAUNCH_MAX_DEPTH_EXCEEDED => "launch would exceed maximum depth of nested launches",
+            INVALID_DEVICE_FUNCTION => "invalid device function",
+            INVALID_RESOURCE_HANDLE => "invalid resource handle",
+            LAUNCH_OUT_OF_RESOURCES => "too many resources requested for launch",
+            _ => "unrecognized error code",
+        }
+    }
 }
 
 /// Who calls: the linear indices of block and thread.
@@ -108,18 +123,33 @@ impl Launch {
             RuntimeCall::Free => done(self.heap_free(argument(0)).map_err(|_| code::INVALID_VALUE)),
             RuntimeCall::LastError => Ok(Answer { result: self.last_error(caller, true), store: None }),
             RuntimeCall::PeekError => Ok(Answer { result: self.last_error(caller, false), store: None }),
+            RuntimeCall::ErrorString => self.text(argument(0)).map(of_address),
             RuntimeCall::Device => store(self.config.device[0].into()),
             RuntimeCall::DeviceCount => store(self.config.device[1].into()),
         };
         result.unwrap_or_else(|error| {
             self.runtime().errors.insert(caller, error);
-            let gives_address = matches!(call, RuntimeCall::Buffer | RuntimeCall::BufferV2);
+            let gives_address =
+                matches!(call, RuntimeCall::Buffer | RuntimeCall::BufferV2 | RuntimeCall::ErrorString);
             Answer { result: if gives_address { 0 } else { error }, store: None }
         })
     }
 
     fn runtime(&self) -> std::sync::MutexGuard<'_, DeviceRuntime> {
         self.runtime.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of an error's text.
+    fn text(&self, error: u64) -> Result<u64, u64> {
+        let (text, mut runtime) = (code::text(error), self.runtime());
+        if let Some(&address) = runtime.texts.get(text) {
+            return Ok(address);
+        }
+        let address = self.heap_allocate(text.len() as u64 + 1).ok_or(code::MEMORY_ALLOCATION)?;
+        let bytes = [text.as_bytes(), &[0]].concat();
+        self.write_global(address, &bytes).map_err(|_| code::MEMORY_ALLOCATION)?;
+        runtime.texts.insert(text, address);
+        Ok(address)
     }
 
     /// A handle for a stream or an event.
@@ -246,7 +276,7 @@ impl Launch {
     /// What the kernel has queued, in the order in which it is to be done. The grid must have ended.
     pub fn take_work(&self) -> Vec<Work> {
         let runtime = std::mem::take(&mut *self.runtime());
-        for buffer in runtime.buffers.into_keys() {
+        for buffer in runtime.buffers.into_keys().chain(runtime.texts.into_values()) {
             // A kernel may also have freed it.
             let _ = self.heap_free(buffer);
         }

@@ -1,6 +1,6 @@
 //! The functions of CUDA's device runtime, and what they leave to be done (`device_runtime.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use check::module::FuncId;
 
@@ -37,6 +37,8 @@ pub enum RuntimeCall {
     LastError,
     /// `cudaError_t cudaPeekAtLastError()`
     PeekError,
+    /// `const char *cudaGetErrorString(cudaError_t error)`
+    ErrorString,
     /// `cudaError_t cudaGetDevice(int *device)`
     Device,
     /// `cudaError_t cudaGetDeviceCount(int *count)`
@@ -64,6 +66,7 @@ impl RuntimeCall {
             "Free" => RuntimeCall::Free,
             "GetLastError" => RuntimeCall::LastError,
             "PeekAtLastError" => RuntimeCall::PeekError,
+            "GetErrorString" => RuntimeCall::ErrorString,
             "GetDevice" => RuntimeCall::Device,
             "GetDeviceCount" => RuntimeCall::DeviceCount,
             _ => return None,
@@ -95,6 +98,7 @@ impl RuntimeCall {
             RuntimeCall::Fill => (&[8, 4, 8, 8], Some(4)),
             RuntimeCall::Malloc => (&[8, 8], Some(4)),
             RuntimeCall::LastError | RuntimeCall::PeekError => (&[], Some(4)),
+            RuntimeCall::ErrorString => (&[4], Some(8)),
         }
     }
 }
@@ -151,10 +155,12 @@ pub(crate) struct Queued {
 #[derive(Debug, Default)]
 pub(crate) struct DeviceRuntime {
     /// Buffers for parameters, by address: the launch that one is for, or its size.
-    pub buffers: HashMap<u64, Result<Child, u64>>,
+    pub buffers: BTreeMap<u64, Result<Child, u64>>,
     pub queue: Vec<Queued>,
     pub bytes: usize,
     /// The last error of each thread, by the linear indices of block and thread.
     pub errors: HashMap<(u64, usize), u64>,
+    /// Where texts of errors are.
+    pub texts: BTreeMap<&'static str, u64>,
     pub handles: u64,
 }

@@ -14,6 +14,10 @@ const FEATURES: &str =
 /// Tests that are left out, and why.
 const LEFT_OUT: &[(&str, &str)] = &[
     (
+        "cublaslt::safe::tests::test_matmul_f32",
+        "it allows TF32 and wants the accuracy of f32; a GPU with TF32 fails it too, with nearly the same number (its issue 317)",
+    ),
+    (
         "driver::safe::core::tests::test_default_pinned_host_reads_are_faster_than_write_combined",
         "it measures that reads of write-combining memory are slow, and memory of the host is all alike here",
     ),

@@ -33,16 +33,13 @@ const SECONDS: u64 = 1800;
 /// So many are compiled at a time: a compiler takes up to 1 GiB.
 const COMPILERS: usize = 2;
 
-/// The names under which programs look for libraries, and which crate of ours has them. Linkers look for the names without a version.
-const LIBRARIES: &[(&str, &str, &str)] = &[
-    ("cuda", "1", "libcuda"),
-    ("cudart", "13", "cudart13"),
-    ("cublas", "13", "cublas"),
-    ("cublasLt", "13", "cublas"),
-    ("cufft", "12", "cufft"),
-    ("curand", "10", "curand"),
-    ("cusolver", "12", "cusolver"),
-    ("cusparse", "12", "cusparse"),
+/// The libraries of ours that linkers look for, and which crate has them.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("cuda", "libcuda"),
+    ("cudart", "cudart13"),
+    ("cublas", "cublas"),
+    ("cublasLt", "cublas"),
+    ("curand", "curand"),
 ];
 
 /// nvcc with its headers, and the libraries that its programs get.
@@ -51,6 +48,7 @@ pub struct Toolkit {
     pub packages: PathBuf,
     /// Where our libraries are under the names that linkers look for.
     pub libraries: PathBuf,
+    ptxvm: PathBuf,
     device: String,
 }
 
@@ -73,15 +71,14 @@ impl Toolkit {
         let folder = folder.ok_or("the environment of Python has no packages")?;
         let libraries = scratch.join("lib");
         fs::create_dir_all(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
-        for (name, version, of) in LIBRARIES {
-            for link in [format!("lib{name}.so"), format!("lib{name}.so.{version}")] {
-                let link = libraries.join(link);
-                let _ = fs::remove_file(&link);
-                symlink(built.join(format!("libptxvm_{of}.so")), &link)
-                    .map_err(|error| format!("{}: {error}", link.display()))?;
-            }
+        for (name, of) in LIBRARIES {
+            let link = libraries.join(format!("lib{name}.so"));
+            let _ = fs::remove_file(&link);
+            symlink(built.join(format!("libptxvm_{of}.so")), &link)
+                .map_err(|error| format!("{}: {error}", link.display()))?;
         }
-        Ok(Toolkit { packages: folder.path().join("site-packages"), libraries, device: site.device.clone() })
+        let packages = folder.path().join("site-packages");
+        Ok(Toolkit { packages, libraries, ptxvm: site.ptxvm.clone(), device: site.device.clone() })
     }
 
     /// nvcc itself.
@@ -119,9 +116,9 @@ impl Toolkit {
     /// A command that runs a program on our libraries, with limited time.
     pub fn program(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -t \"$0\" && exec \"$@\"", &CPU_SECONDS.to_string()]).arg(program);
-        let paths = format!("{}:{}", self.libraries.display(), self.folder().display());
-        command.env("LD_LIBRARY_PATH", paths).env("PTXVM_DEVICE", &self.device);
+        command.args(["-c", "ulimit -t \"$0\" && exec \"$@\"", &CPU_SECONDS.to_string()]);
+        command.arg(&self.ptxvm).args(["exec", "--device", &self.device, "--"]).arg(program);
+        command.env("LD_LIBRARY_PATH", self.folder());
         command
     }
 
