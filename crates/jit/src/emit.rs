@@ -1,43 +1,29 @@
-//! Machine code for a loop: AVX-512, one or two groups of 16 lanes (*parts*). Two hide each other's latencies.
+//! Machine code for a loop: one or two groups of 16 lanes at a time. Two hide each other's latencies.
 //!
-//! A slot of 4 bytes takes one vector for each part, a slot of 8 bytes two: these are its *chunks*.
+//! A slot of 4 bytes takes one vector for each *part*, a slot of 8 bytes two: these are its *chunks*. A part has the lanes of a
+//! vector: `host` says what a host's vectors can do, and `avx512` and `avx2` how.
 //!
 //! What lies where while the code runs:
-//! - `rdi`: the frame; `eax`: the lanes at the current basic block, also in `k1` and, of the second part, in `k2`; `rcx`,
-//!   `rdx`: scratch
+//! - `rdi`: the frame; `eax`: the lanes at the current basic block, also in masks of the host; `rcx`, `rdx`: scratch
 //! - `r10`: fuel; `r11`: instructions; `PENDING`: the lanes at the start of the first basic blocks, others in the frame
-//! - `zmm0` and up: the words of the loop, then values of one basic block; `zmm30`: scratch; `zmm31`: the NaN of PTX
-//! - `k3` to `k6`: predicates of one basic block; `k7`: scratch. Other predicates are in the frame.
+//! - the first vectors: the words of the loop, then values of one basic block
 //! - Values that step evenly are in the frame, one number for all lanes (`scalar`).
 //! - What has no register is in memory: a word in the register file, another value in the frame (`registers`).
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterZmm, CodeAssembler, CodeLabel,
-    dword_ptr, eax, ebp, ebx, ecx, esi, k1, k2, k3, k4, k5, k6, k7, qword_ptr, r8, r8d, r9, r9d, r10, r11,
-    r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi, zmm0, zmm1, zmm2, zmm3, zmm4, zmm5,
-    zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19, zmm20,
-    zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29, zmm30, zmm31,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, CodeLabel, dword_ptr, eax, ebp, ebx, ecx, esi, qword_ptr,
+    r8, r8d, r9, r9d, r10, r11, r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi,
 };
 use ir::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
-/// The last operand of an instruction, with its rounding.
-macro_rules! rounded {
-    ($last:expr, $rounding:expr) => {
-        match $rounding {
-            isa::Rounding::NearestEven => $last.rn_sae(),
-            isa::Rounding::TowardZero => $last.rz_sae(),
-            isa::Rounding::TowardNegative => $last.rd_sae(),
-            isa::Rounding::TowardPositive => $last.ru_sae(),
-            _ => return Err($crate::emit::Refused),
-        }
-    };
-}
-
 mod access;
+mod avx2;
+mod avx512;
 mod double;
+mod host;
 mod leave;
 mod operations;
 mod registers;
@@ -48,41 +34,14 @@ use crate::loops::{Body, End, Loop, Value, operations};
 use crate::native::{Even, Frame, Layout, Native};
 use crate::operation::Operation;
 use crate::{MOST_EVENS, MOST_WORDS};
+use avx2::Avx2;
+use avx512::Avx512;
+use host::{Assembler, Host, Mask, Target, Vector};
 use leave::Stub;
 
-/// Registers for the words of a loop and for the values of a basic block.
-const VECTORS: [AsmRegisterZmm; 30] = [
-    zmm0, zmm1, zmm2, zmm3, zmm4, zmm5, zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15,
-    zmm16, zmm17, zmm18, zmm19, zmm20, zmm21, zmm22, zmm23, zmm24, zmm25, zmm26, zmm27, zmm28, zmm29,
-];
-const SCRATCH: AsmRegisterZmm = zmm30;
-const NAN: AsmRegisterZmm = zmm31;
 /// The NaN that arithmetic on f32 makes.
 const NAN_BITS: u32 = sem::format::F32.nan as u32;
-/// The register, for a merge under a mask.
-fn masked(register: AsmRegisterZmm, mask: AsmRegisterK) -> AsmRegisterZmm {
-    match mask {
-        m if m == k1 => register.k1(),
-        m if m == k2 => register.k2(),
-        m if m == k3 => register.k3(),
-        m if m == k4 => register.k4(),
-        m if m == k5 => register.k5(),
-        m if m == k6 => register.k6(),
-        _ => register.k7(),
-    }
-}
 
-/// The place, for a store under a mask.
-fn masked_place(place: AsmMemoryOperand, mask: AsmRegisterK) -> AsmMemoryOperand {
-    match mask {
-        m if m == k1 => place.k1(),
-        m if m == k2 => place.k2(),
-        _ => place.k7(),
-    }
-}
-
-/// Registers for the predicates of a basic block.
-const MASKS: [AsmRegisterK; 4] = [k3, k4, k5, k6];
 /// Registers for the lanes that are at the start of basic blocks, and whether a function must keep them.
 const PENDING: [(AsmRegister32, AsmRegister64, bool); 9] = [
     (esi, rsi, false),
@@ -105,23 +64,48 @@ impl From<IcedError> for Refused {
     }
 }
 
+/// Lanes of a group.
+const GROUP_LANES: usize = 16;
+
 type Result<T = ()> = std::result::Result<T, Refused>;
 
-/// The vectors that words take at most: basic blocks need the others.
-const WORD_VECTORS: usize = 22;
+/// Machine code for a host that takes groups through the loop: a function of type `extern "sysv64" fn(*mut Frame)`. `form`: how
+/// a slot steps at the start of the loop.
+pub(crate) fn emit(source: &Loop, host: crate::Host, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
+    match host {
+        crate::Host::Avx512 => {
+            // Two groups hide each other's latencies, but not those of values that have no register.
+            let two = emit_for::<Avx512>(source, 2, false, &form);
+            two.or_else(|| emit_for::<Avx512>(source, 1, true, &form))
+        }
+        crate::Host::Avx2 => emit_for::<Avx2>(source, 1, true, &form),
+    }
+}
 
-/// Machine code that takes `parts` groups through the loop: a function of type `extern "sysv64" fn(*mut Frame)`. `form`: how
-/// a slot steps at the start of the loop. `spills`: values may be in memory, if the host has too few registers.
-pub(crate) fn emit(
+/// `groups`: of 16 lanes. `spills`: values may be in memory, if the host has too few registers.
+fn emit_for<H: Host>(
     source: &Loop,
-    parts: usize,
+    groups: usize,
     spills: bool,
     form: impl Fn(Slot) -> Option<Form>,
 ) -> Option<Native> {
+    H::WORD_VECTORS.iter().find_map(|&words| emit_with::<H>(source, groups, spills, words, &form))
+}
+
+/// `word_vectors`: the vectors that words take at most.
+fn emit_with<H: Host>(
+    source: &Loop,
+    groups: usize,
+    spills: bool,
+    word_vectors: usize,
+    form: impl Fn(Slot) -> Option<Form>,
+) -> Option<Native> {
     let mut emitter = Emitter {
-        asm: CodeAssembler::new(64).ok()?,
+        word_vectors,
+        asm: H::new(Assembler::new().ok()?),
         source,
-        parts,
+        groups,
+        parts: groups * GROUP_LANES / H::lanes(false),
         spills,
         forms: forms(source, form),
         clean: double::clean(source),
@@ -129,17 +113,20 @@ pub(crate) fn emit(
         words: BTreeMap::new(),
         block: Block::default(),
         stubs: Vec::new(),
-        constants: Vec::new(),
     };
     emitter.lay_out().ok()?;
     emitter.whole().ok()?;
     let code = emitter.asm.assemble(0).ok()?;
-    Native::new(&code, parts, emitter.layout)
+    Native::new(&code, groups, emitter.layout)
 }
 
-struct Emitter<'l> {
-    asm: CodeAssembler,
+struct Emitter<'l, H> {
+    word_vectors: usize,
+    asm: H,
     source: &'l Loop,
+    /// Groups of 16 lanes.
+    groups: usize,
+    /// Vectors for a slot of 4 bytes.
     parts: usize,
     /// Values may be in memory.
     spills: bool,
@@ -148,12 +135,10 @@ struct Emitter<'l> {
     clean: BTreeSet<Slot>,
     layout: Layout,
     /// By slot and chunk.
-    words: BTreeMap<(Slot, usize), AsmRegisterZmm>,
+    words: BTreeMap<(Slot, usize), Vector>,
     block: Block,
     /// Code behind the loop.
     stubs: Vec<Stub>,
-    /// Vectors of constants behind the code.
-    constants: Vec<(CodeLabel, [u64; 8])>,
 }
 
 /// The values of a basic block that do not leave it.
@@ -165,26 +150,26 @@ struct Block {
     /// The index of the operation that reads a slot last.
     last: BTreeMap<Slot, usize>,
     /// By slot and chunk: the register, and whether its NaNs are still the host's.
-    vectors: BTreeMap<(Slot, usize), (AsmRegisterZmm, bool)>,
+    vectors: BTreeMap<(Slot, usize), (Vector, bool)>,
     /// By slot and chunk: the index in `Frame::locals`, and whether its NaNs are still the host's.
     stored: BTreeMap<(Slot, usize), (usize, bool)>,
     /// A register for each part.
-    masks: BTreeMap<Slot, Vec<AsmRegisterK>>,
+    masks: BTreeMap<Slot, Vec<Mask>>,
     /// The index in `Frame::local_predicates`.
     stored_masks: BTreeMap<Slot, usize>,
-    free_vectors: Vec<AsmRegisterZmm>,
-    free_masks: Vec<AsmRegisterK>,
+    free_vectors: Vec<Vector>,
+    free_masks: Vec<Mask>,
     /// Other slots of f64 of which that is known.
     checked: BTreeSet<Slot>,
     /// The registers that the current operation uses.
-    pinned: Vec<AsmRegisterZmm>,
+    pinned: Vec<Vector>,
 }
 
 fn pending_place(place: usize) -> AsmMemoryOperand {
     dword_ptr(rdi + (offset_of!(Frame, pending) + 4 * place))
 }
 
-impl Emitter<'_> {
+impl<H: Host> Emitter<'_, H> {
     /// Decides where each slot is.
     fn lay_out(&mut self) -> Result {
         let (mut scalar, mut vector) = (BTreeSet::new(), BTreeSet::new());
@@ -211,10 +196,10 @@ impl Emitter<'_> {
         let in_vectors = |value: &&Value| !is_even(value) || !value.defined && vector.contains(&value.slot);
         let mut words: Vec<Value> = self.source.words.iter().filter(in_vectors).copied().collect();
         words.sort_by_key(|value| (is_even(value), std::cmp::Reverse(reads.get(&value.slot).copied())));
-        let mut free = VECTORS.into_iter();
+        let mut free = (0..H::VECTORS).map(Vector);
         for value in words {
             let chunks = self.chunks(value.slot);
-            let fits = self.words.len() + chunks <= WORD_VECTORS;
+            let fits = self.words.len() + chunks <= self.word_vectors;
             if !fits && self.forms.contains_key(&value.slot) {
                 continue;
             }
@@ -262,10 +247,9 @@ impl Emitter<'_> {
         }
         for ((slot, chunk), register) in self.words.clone() {
             let place = self.word_place(slot, chunk)?;
-            self.asm.vmovdqu32(register, place)?;
+            self.asm.load(register, place, false)?;
         }
-        self.asm.mov(ecx, NAN_BITS)?;
-        self.asm.vpbroadcastd(NAN, ecx)?;
+        self.asm.begin()?;
         self.asm.mov(r10, qword_ptr(rdi + offset_of!(Frame, fuel)))?;
         self.asm.mov(r11, qword_ptr(rdi + offset_of!(Frame, instructions)))?;
         for (place, (register, ..)) in self.registers().enumerate() {
@@ -287,12 +271,11 @@ impl Emitter<'_> {
         }
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, instructions)), r11)?;
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
-        self.asm.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
-        self.asm.kshiftrd(k2, k1, 16)?;
+        self.asm.take_lanes_of_call()?;
         for ((slot, chunk), word) in self.words.clone() {
             if self.layout.words.iter().any(|value| value.slot == slot && value.defined) {
                 let (mask, place) = (self.lanes_of(slot, chunk)?, self.word_place(slot, chunk)?);
-                self.store_vector(slot, masked_place(place, mask), word)?;
+                self.asm.merge(place, word, self.is_wide(slot), mask)?;
             }
         }
         self.asm.vzeroupper()?;
@@ -303,24 +286,30 @@ impl Emitter<'_> {
         self.behind(done)
     }
 
-    /// The part that a chunk is of, and its byte offset in the elements of that part.
+    /// The group that a chunk is of, and its first lane there.
     fn place(&self, slot: Slot, chunk: usize) -> (usize, usize) {
-        if self.is_wide(slot) { (chunk / 2, chunk % 2 * 64) } else { (chunk, 0) }
+        let lane = chunk * H::lanes(self.is_wide(slot));
+        (lane / GROUP_LANES, lane % GROUP_LANES)
     }
 
-    /// The lanes of a chunk that `k1` and `k2` have. Changes `k7`.
-    fn lanes_of(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterK> {
-        let (part, offset) = self.place(slot, chunk);
-        let lanes = if part == 0 { k1 } else { k2 };
-        if offset == 0 {
-            return Ok(lanes);
+    /// The lanes of a chunk that the host has taken. Changes the scratch mask.
+    fn lanes_of(&mut self, slot: Slot, chunk: usize) -> Result<Mask> {
+        self.asm.lanes_of(chunk, self.is_wide(slot))
+    }
+
+    /// A register beside the scratch register, until `give_back`.
+    fn second(&mut self) -> Result<Vector> {
+        H::SECOND.map_or_else(|| self.temporary(), Ok)
+    }
+
+    fn give_back(&mut self, register: Vector) {
+        if H::SECOND != Some(register) {
+            self.block.free_vectors.push(register);
         }
-        self.asm.kshiftrw(k7, lanes, 8)?;
-        Ok(k7)
     }
 
     /// The registers with the lanes of the first basic blocks.
-    fn registers(&self) -> impl Iterator<Item = (AsmRegister32, AsmRegister64, bool)> + use<> {
+    fn registers(&self) -> impl Iterator<Item = (AsmRegister32, AsmRegister64, bool)> + use<H> {
         PENDING.into_iter().take(self.source.bodies.len())
     }
 
@@ -349,16 +338,15 @@ impl Emitter<'_> {
         let masks = |slot| body.needed.contains(&slot) && self.is_word(slot);
         let accesses = body.operations.iter().any(|operation| operation.access().is_some());
         if accesses || body.operations.iter().flat_map(Operation::defs).any(masks) {
-            self.asm.kmovd(k1, eax)?;
-            self.asm.kshiftrd(k2, k1, 16)?;
+            self.asm.take_lanes()?;
         }
         self.asm.popcnt(ecx, eax)?;
         self.asm.imul_3(rcx, rcx, i32::try_from(body.cost).map_err(|_| Refused)?)?;
         self.asm.add(r11, rcx)?;
         self.block = Block {
             index,
-            free_vectors: VECTORS[self.words.len()..].to_vec(),
-            free_masks: MASKS.to_vec(),
+            free_vectors: (self.words.len() as u8..H::VECTORS).map(Vector).collect(),
+            free_masks: H::MASKS.to_vec(),
             ..Block::default()
         };
         for (at, operation) in body.operations.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Native code for loops of lowered PTX, on hosts with AVX-512.
+//! Native code for loops of lowered PTX, on hosts with AVX-512 or AVX2.
 //!
 //! The interpreter takes all lanes of a gang through one operation, and then through the next: values pass through
 //! memory between operations. Inside a loop without barriers and warp-level operations, lanes are independent. So native
-//! code takes 16 lanes through the whole loop, with their values in registers of the host, and then the next 16.
+//! code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
 //! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
-//! - `emit`: machine code for a loop (`iced-x86`)
+//! - `emit`: machine code for a loop (`iced-x86`); `emit/host.rs`: what differs between hosts
 //! - `native`: machine code in memory, and its calling convention
 //!
 //! Lanes that diverge wait at basic blocks: each basic block has a mask of lanes that are at its start. The code visits
@@ -55,19 +55,31 @@ pub const MOST_PREDICATES: usize = 32;
 /// The most basic blocks of a loop, together with its exits.
 pub const MOST_BLOCKS: usize = 64;
 
+/// The instructions that native code consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// AVX2, FMA and POPCNT.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL besides.
+    Avx512,
+}
+
+impl Host {
+    /// Every host, the slowest first.
+    pub const ALL: [Host; 2] = [Host::Avx2, Host::Avx512];
+}
+
 impl Loop {
-    /// Machine code for the loop, and for launches where the slots that `form` names step evenly at the start of the loop.
+    /// Machine code for the loop, for a host, and for launches where the slots that `form` names step evenly at the start of the loop.
     /// `None` on other hosts, if the loop needs too many registers, and if the system gives no memory for code.
-    pub fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
+    pub fn compile(&self, host: Host, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
         #[cfg(all(target_arch = "x86_64", unix))]
         {
-            // Two groups hide each other's latencies, but not those of values that have no register.
-            let two = emit::emit(self, 2, false, &form);
-            two.or_else(|| emit::emit(self, 1, true, &form))
+            emit::emit(self, host, form)
         }
         #[cfg(not(all(target_arch = "x86_64", unix)))]
         {
-            let _ = form;
+            let _ = (host, form);
             None
         }
     }

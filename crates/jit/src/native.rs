@@ -75,6 +75,8 @@ pub struct Frame {
     pub(crate) saved: [[u8; 64]; 32],
     pub(crate) saved_masks: [u64; 8],
     pub(crate) saved_words: [u64; 8],
+    /// The lanes at the current basic block, for hosts without masks: all bits of a lane's element, or none.
+    pub(crate) lane_masks: [u32; 16],
 }
 
 impl Frame {
@@ -108,6 +110,7 @@ impl Frame {
             saved: [[0; 64]; 32],
             saved_masks: [0; 8],
             saved_words: [0; 8],
+            lane_masks: [0; 16],
         }
     }
 }
@@ -128,9 +131,9 @@ pub struct Even {
 /// Where a value is when lanes leave before an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// In [`Frame::spilled`], from this index on: for each group of 16 lanes, elements of 4 bytes, or in two of them of 8.
+    /// In [`Frame::spilled`], from this byte on: an element of 4 or 8 bytes for each lane.
     Vectors(usize),
-    /// The same for all lanes' bits of a predicate.
+    /// In the element of [`Frame::spilled`] with this index: all lanes' bits of a predicate.
     Mask(usize),
 }
 
@@ -202,7 +205,7 @@ impl Native {
     /// Takes lanes through the loop.
     ///
     /// # Safety
-    /// The frame must be made for this code, the host must have AVX-512 (F, BW, DQ, VL), and every word must point to 16
+    /// The frame must be made for this code, the machine must be the [`Host`](crate::Host) that it was compiled for, and every word must point to 16
     /// elements for each part. They are written if the loop defines the word. The host memory of each region must be there,
     /// and may be written if a store has the region.
     pub unsafe fn run(&self, frame: &mut Frame) {

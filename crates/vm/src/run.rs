@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lanes::HostPath;
 use machine::{Launch, LaunchError, NativeCode, host_path, native_code};
 
+use crate::code::native_host;
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::KernelInfo;
 use crate::limits::Limits;
@@ -54,7 +55,7 @@ impl<'l> Run<'l> {
             info: launch.kernel().kept(|| KernelInfo::new(launch)),
             path,
             shuffled: config.schedule.is_some(),
-            native_code: if sliced || path != HostPath::Avx512 { NativeCode::Never } else { native_code },
+            native_code: if sliced || native_host(path).is_none() { NativeCode::Never } else { native_code },
             grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
             limits,
         })

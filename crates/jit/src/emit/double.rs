@@ -8,13 +8,12 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
-use iced_x86::code_asm::{AsmRegisterZmm, dword_ptr, eax, ecx, edx, k7, rcx, rdi, rdx};
+use iced_x86::code_asm::{dword_ptr, eax, ecx, edx, rcx, rdi, rdx};
 use ir::Slot;
-use isa::{CmpOp, Rounding};
+use isa::Rounding;
 
-use super::access::low;
-use super::operations::{float_predicate, is_same};
-use super::{Block, Emitter, Result, SCRATCH};
+use super::host::MASK;
+use super::{Block, Emitter, Host, Result, Vector};
 use crate::loops::{Loop, operations};
 use crate::native::Frame;
 use crate::operation::{Bits, Conversion, Float, Operation};
@@ -58,7 +57,7 @@ pub(super) fn clean(source: &Loop) -> BTreeSet<Slot> {
     }
 }
 
-impl Emitter<'_> {
+impl<H: Host> Emitter<'_, H> {
     /// Looks at the clean slots at the start of the loop.
     pub(super) fn check_clean(&mut self) -> Result {
         let enters = |slot: &Slot| self.source.live_in.contains(slot) || !self.is_defined(*slot);
@@ -89,8 +88,8 @@ impl Emitter<'_> {
                 self.asm.xor(ecx, ecx)?;
                 for chunk in 0..self.chunks(slot) {
                     let place = self.word_place(slot, chunk)?;
-                    self.asm.vmovdqu64(SCRATCH, place)?;
-                    self.other_nans(SCRATCH, chunk)?;
+                    self.asm.load(H::SCRATCH, place, true)?;
+                    self.other_nans(H::SCRATCH, chunk)?;
                 }
                 self.asm.test(ecx, eax)?;
                 self.asm.jnz(leave)?;
@@ -100,13 +99,11 @@ impl Emitter<'_> {
     }
 
     /// Adds the lanes of a chunk with NaNs that arithmetic does not make to `ecx`. Changes `edx`.
-    fn other_nans(&mut self, register: AsmRegisterZmm, chunk: usize) -> Result {
-        const DIFFERS: i32 = 4;
-        let nan = self.constant([NAN_BITS; 8]);
-        self.asm.vcmpunordpd(k7, register, register)?;
-        self.asm.vpcmpuq(k7.k7(), register, nan, DIFFERS)?;
-        self.asm.kmovd(edx, k7)?;
-        self.asm.shl(edx, 8 * chunk as i32)?;
+    fn other_nans(&mut self, register: Vector, chunk: usize) -> Result {
+        let nan = self.asm.constant([NAN_BITS; 8]);
+        self.asm.other_nans(register, nan)?;
+        self.asm.mask_bits(edx, MASK, true)?;
+        self.asm.shl(edx, (H::lanes(true) * chunk) as i32)?;
         self.asm.or(ecx, edx)?;
         Ok(())
     }
@@ -128,6 +125,7 @@ impl Emitter<'_> {
             }
             self.asm.test(ecx, eax)?;
             self.asm.jnz(leave)?;
+            self.unpin();
         }
         Ok(())
     }
@@ -154,65 +152,26 @@ impl Emitter<'_> {
         let key = (dst, chunk);
         let a = self.bits(src[0], chunk)?;
         let b = if matches!(op, Float::Rcp | Float::Sqrt) { a } else { self.bits(src[1], chunk)? };
-        let last = rounded!(b, rounding);
         match op {
-            Float::Add => self.define(key, false, |asm, dst| asm.vaddpd(dst, a, last)),
-            Float::Sub => self.define(key, false, |asm, dst| asm.vsubpd(dst, a, last)),
-            Float::Mul => self.define(key, false, |asm, dst| asm.vmulpd(dst, a, last)),
-            Float::Div => self.define(key, false, |asm, dst| asm.vdivpd(dst, a, last)),
-            Float::Sqrt => self.define(key, false, |asm, dst| asm.vsqrtpd(dst, last)),
-            Float::Rcp => {
-                let one = self.constant([1f64.to_bits(); 8]);
-                self.asm.vmovdqu64(SCRATCH, one)?;
-                self.define(key, false, |asm, dst| asm.vdivpd(dst, SCRATCH, last))
-            }
             Float::Min | Float::Max => {
-                // As for f32: the host returns the second of two zeros, and of two values that do not compare.
-                self.asm.vcmppd(k7, a, b, float_predicate(CmpOp::Eq))?;
-                if op == Float::Min {
-                    self.asm.vminpd(SCRATCH, a, b)?;
-                    self.asm.vporq(SCRATCH.k7(), a, b)?;
-                } else {
-                    self.asm.vmaxpd(SCRATCH, a, b)?;
-                    self.asm.vpandq(SCRATCH.k7(), a, b)?;
-                }
-                self.asm.vcmpunordpd(k7, b, b)?;
-                self.asm.vmovdqa64(SCRATCH.k7(), a)?;
-                self.define(key, false, |asm, dst| asm.vmovdqa64(dst, SCRATCH))
+                self.asm.extreme(op, true, a, b)?;
+                return self.define(key, false, |asm, dst| asm.copy(dst, H::SCRATCH, true));
             }
-            Float::Fma => {
-                let c = self.bits(src[2], chunk)?;
-                let addend = rounded!(c, rounding);
-                self.define(key, false, |asm, dst| {
-                    if is_same(dst, a) {
-                        return asm.vfmadd213pd(dst, b, addend);
-                    }
-                    if is_same(dst, b) {
-                        return asm.vfmadd213pd(dst, a, addend);
-                    }
-                    if !is_same(dst, c) {
-                        asm.vmovdqa64(dst, c)?;
-                    }
-                    asm.vfmadd231pd(dst, a, last)
-                })
+            Float::Rcp => {
+                let one = self.asm.constant([1f64.to_bits(); 8]);
+                self.asm.load(H::SCRATCH, one, true)?;
             }
+            _ => {}
         }
+        let c = if op == Float::Fma { self.bits(src[2], chunk)? } else { a };
+        self.define(key, false, |asm, dst| asm.float(dst, op, true, rounding, [a, b, c]))
     }
 
     /// The absolute value or the negation.
     pub(super) fn double_sign(&mut self, op: Bits, dst: Slot, src: Slot, chunk: usize) -> Result {
         let a = self.bits(src, chunk)?;
-        let sign = self.constant([1 << 63; 8]);
-        self.asm.vmovdqu64(SCRATCH, sign)?;
-        match op {
-            Bits::AbsFloat => self.asm.vpandnq(SCRATCH, SCRATCH, a)?,
-            _ => self.asm.vpxorq(SCRATCH, SCRATCH, a)?,
-        }
-        // A NaN keeps its sign and becomes quiet.
-        let quiet = self.constant([1 << 51; 8]);
-        self.asm.vcmpunordpd(k7, a, a)?;
-        self.asm.vporq(SCRATCH.k7(), a, quiet)?;
-        self.define((dst, chunk), false, |asm, dst| asm.vmovdqa64(dst, SCRATCH))
+        self.asm.double_sign(op, a)?;
+        self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, true))
     }
 
     pub(super) fn convert(
@@ -224,10 +183,11 @@ impl Emitter<'_> {
     ) -> Result {
         match conversion {
             Conversion::ToSingle | Conversion::ToSigned => {
-                (0..self.parts).try_for_each(|part| self.narrow_double(conversion, rounding, dst, src, part))
+                self.each(self.parts, |this, part| this.narrow_double(conversion, rounding, dst, src, part))
             }
-            _ => (0..self.chunks(dst))
-                .try_for_each(|chunk| self.widen_to_double(conversion, rounding, dst, src, chunk)),
+            _ => self.each(self.chunks(dst), |this, chunk| {
+                this.widen_to_double(conversion, rounding, dst, src, chunk)
+            }),
         }
     }
 
@@ -242,24 +202,12 @@ impl Emitter<'_> {
         let key = (dst, chunk);
         if let Conversion::FromSigned64 | Conversion::FromUnsigned64 = conversion {
             let a = self.bits(src, chunk)?;
-            let a = rounded!(a, rounding);
-            return self.define(key, false, |asm, dst| match conversion {
-                Conversion::FromSigned64 => asm.vcvtqq2pd(dst, a),
-                _ => asm.vcvtuqq2pd(dst, a),
-            });
+            let signed = conversion == Conversion::FromSigned64;
+            return self.define(key, false, |asm, dst| asm.double_from_wide(dst, a, signed, rounding));
         }
         let whole = self.bits(src, chunk / 2)?;
-        let mut half = low(whole)?;
-        if chunk % 2 == 1 {
-            half = low(SCRATCH)?;
-            self.asm.vextracti32x8(half, whole, 1)?;
-        }
-        // These are exact.
-        self.define(key, false, |asm, dst| match conversion {
-            Conversion::FromSigned => asm.vcvtdq2pd(dst, half),
-            Conversion::FromUnsigned => asm.vcvtudq2pd(dst, half),
-            _ => asm.vcvtps2pd(dst, half),
-        })
+        // The host may put the upper half into the scratch register.
+        self.define(key, false, |asm, dst| asm.double_from_half(dst, whole, chunk % 2 == 1, conversion))
     }
 
     fn narrow_double(
@@ -271,22 +219,12 @@ impl Emitter<'_> {
         part: usize,
     ) -> Result {
         let other = self.temporary()?;
-        for (half, to) in [SCRATCH, other].into_iter().enumerate() {
+        for (half, to) in [H::SCRATCH, other].into_iter().enumerate() {
             let a = self.bits(src, 2 * part + half)?;
-            let rounded = rounded!(a, rounding);
-            if conversion == Conversion::ToSingle {
-                self.asm.vcvtpd2ps(low(to)?, rounded)?;
-                continue;
-            }
-            // The host makes the least integer of numbers that are too large.
-            self.asm.vcvtpd2dq(low(to)?, rounded)?;
-            let bound = self.constant([2f64.powi(31).to_bits(); 8]);
-            self.asm.vcmppd(k7, a, bound, float_predicate(CmpOp::Ge))?;
-            let greatest = self.constant([0x7fff_ffff_7fff_ffff; 8]);
-            self.asm.vmovdqu32(low(to)?.k7(), greatest)?;
+            self.asm.narrow_double(to, a, conversion, rounding)?;
         }
-        self.asm.vinserti32x8(SCRATCH, SCRATCH, low(other)?, 1)?;
+        self.asm.join_low(other)?;
         self.block.free_vectors.push(other);
-        self.define((dst, part), false, |asm, dst| asm.vmovdqa32(dst, SCRATCH))
+        self.define((dst, part), false, |asm, dst| asm.copy(dst, H::SCRATCH, false))
     }
 }

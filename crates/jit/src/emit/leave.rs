@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterK, AsmRegisterZmm, CodeLabel, al, ax, dword_ptr, eax, ecx, edx, esi, k1, k2,
-    k3, k4, k5, k6, k7, ptr, qword_ptr, r8, r9, r10, r11, rax, rbp, rcx, rdi, rdx, rsi, rsp,
+    AsmMemoryOperand, CodeLabel, al, ax, dword_ptr, eax, ecx, edx, esi, ptr, qword_ptr, r8, r9, r10, r11,
+    rax, rbp, rcx, rdi, rdx, rsi, rsp,
 };
 use ir::Slot;
 
 use super::registers::local_place;
-use super::{Emitter, NAN, Refused, Result, SCRATCH, VECTORS};
+use super::{Emitter, Host, Mask, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Held, Point};
 use crate::operation::Access;
@@ -25,26 +25,26 @@ pub(super) struct Stub {
 
 pub(super) enum Kind {
     /// The lanes at the basic block leave before an operation: the index of the point, and the values to store.
-    Leave { point: usize, cost: u32, vectors: Vec<(Vector, bool)>, masks: Vec<Predicate> },
+    Leave { point: usize, cost: u32, vectors: Vec<(Place, bool)>, masks: Vec<Predicate> },
     /// The lanes leave before they are at the first basic block.
     LeaveAtStart { point: usize },
     /// Not all lanes of evenly stepping addresses are in the region. `rcx` is the distance of the first one from its start. If
     /// the lanes at the basic block are, they go on at `fits`, otherwise at `ask`.
     Exact { access: Access, form: Form, fits: CodeLabel, ask: CodeLabel },
     /// Asks for a region, and goes back to `again`, or to `leave` if there is none. `addresses`: unless they step evenly.
-    Ask { access: Access, addresses: Vec<AsmRegisterZmm>, again: CodeLabel, leave: CodeLabel },
+    Ask { access: Access, addresses: Vec<Vector>, again: CodeLabel, leave: CodeLabel },
 }
 
 /// Where a chunk is.
 #[derive(Clone, Copy)]
-pub(super) enum Vector {
-    Register(AsmRegisterZmm),
+pub(super) enum Place {
+    Register(Vector),
     Memory(AsmMemoryOperand),
 }
 
 /// Where a predicate is.
 pub(super) enum Predicate {
-    Registers(Vec<AsmRegisterK>),
+    Registers(Vec<Mask>),
     Memory(AsmMemoryOperand),
 }
 
@@ -52,7 +52,7 @@ fn place(offset: usize) -> AsmMemoryOperand {
     ptr(rdi + offset)
 }
 
-impl Emitter<'_> {
+impl<H: Host> Emitter<'_, H> {
     /// The label of code by which the lanes leave before the current operation.
     pub(super) fn leave(&mut self) -> Result<CodeLabel> {
         let mut held: Vec<(Slot, Held)> = Vec::new();
@@ -60,22 +60,22 @@ impl Emitter<'_> {
         // What is a word is there in any case, and numbers for all lanes are in the frame.
         let is_local = |slot: Slot| !self.is_word(slot) && !self.forms.contains_key(&slot);
         let stored = self.block.stored.iter();
-        let stored = stored.map(|(&key, &(index, raw))| (key, (Vector::Memory(local_place(index)), raw)));
-        let mut values: BTreeMap<(Slot, usize), (Vector, bool)> = stored.collect();
+        let stored = stored.map(|(&key, &(index, raw))| (key, (Place::Memory(local_place::<H>(index)), raw)));
+        let mut values: BTreeMap<(Slot, usize), (Place, bool)> = stored.collect();
         let registers = self.block.vectors.iter().filter(|((slot, _), _)| is_local(*slot));
-        values.extend(registers.map(|(&key, &(register, raw))| (key, (Vector::Register(register), raw))));
+        values.extend(registers.map(|(&key, &(register, raw))| (key, (Place::Register(register), raw))));
         for ((slot, chunk), value) in values {
             if chunk == 0 {
-                held.push((slot, Held::Vectors(vectors.len())));
+                held.push((slot, Held::Vectors(vectors.len() * H::BYTES)));
             }
             vectors.push(value);
         }
         for (&slot, registers) in &self.block.masks {
-            held.push((slot, Held::Mask(vectors.len() + masks.len())));
+            held.push((slot, Held::Mask((H::BYTES * vectors.len()).div_ceil(64) + masks.len())));
             masks.push(Predicate::Registers(registers.clone()));
         }
         for &slot in self.block.stored_masks.keys() {
-            held.push((slot, Held::Mask(vectors.len() + masks.len())));
+            held.push((slot, Held::Mask((H::BYTES * vectors.len()).div_ceil(64) + masks.len())));
             masks.push(Predicate::Memory(self.predicate_place(slot)?));
         }
         if vectors.len() + masks.len() > SPILLED {
@@ -125,7 +125,11 @@ impl Emitter<'_> {
                         self.asm.mov(place(offset_of!(Frame, addresses)), rdx)?;
                     }
                     for (index, register) in addresses.into_iter().enumerate() {
-                        self.asm.vmovdqu64(place(offset_of!(Frame, addresses) + 64 * index), register)?;
+                        self.asm.store(
+                            place(offset_of!(Frame, addresses) + H::BYTES * index),
+                            register,
+                            true,
+                        )?;
                     }
                     self.asm.mov(ecx, access.index as u32)?;
                     self.asm.call(ask)?;
@@ -138,9 +142,9 @@ impl Emitter<'_> {
             self.asm.set_label(&mut ask)?;
             self.find_region()?;
         }
-        for (mut label, lanes) in std::mem::take(&mut self.constants) {
+        for (mut label, lanes) in std::mem::take(&mut self.asm.constants) {
             self.asm.set_label(&mut label)?;
-            self.asm.dq(&lanes)?;
+            self.asm.dq(&lanes[..H::BYTES / 8])?;
         }
         Ok(())
     }
@@ -149,27 +153,27 @@ impl Emitter<'_> {
         &mut self,
         point: usize,
         cost: u32,
-        vectors: &[(Vector, bool)],
+        vectors: &[(Place, bool)],
         masks: &[Predicate],
     ) -> Result {
-        let spilled = |index: usize| place(offset_of!(Frame, spilled) + 64 * index);
+        let spilled = |byte: usize| place(offset_of!(Frame, spilled) + byte);
         for (index, &(vector, raw)) in vectors.iter().enumerate() {
             match vector {
-                Vector::Register(register) => self.asm.vmovdqa64(SCRATCH, register)?,
-                Vector::Memory(place) => self.asm.vmovdqu64(SCRATCH, place)?,
+                Place::Register(register) => self.asm.copy(H::SCRATCH.into(), register, true)?,
+                Place::Memory(place) => self.asm.load(H::SCRATCH, place, true)?,
             }
             if raw {
-                self.asm.vcmpunordps(k7, SCRATCH, SCRATCH)?;
-                self.asm.vmovdqa32(SCRATCH.k7(), NAN)?;
+                self.asm.canonicalize(H::SCRATCH)?;
             }
-            self.asm.vmovdqu64(spilled(index), SCRATCH)?;
+            self.asm.store(spilled(H::BYTES * index), H::SCRATCH, true)?;
         }
+        let first_mask = (H::BYTES * vectors.len()).div_ceil(64);
         for (index, predicate) in masks.iter().enumerate() {
             match predicate {
-                Predicate::Registers(registers) => self.joined(registers, ecx)?,
+                Predicate::Registers(registers) => self.asm.joined(registers, ecx)?,
                 Predicate::Memory(place) => self.asm.mov(ecx, *place)?,
             }
-            self.asm.mov(spilled(vectors.len() + index), ecx)?;
+            self.asm.mov(spilled(64 * (first_mask + index)), ecx)?;
         }
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, left)), eax)?;
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, point)), point as i32)?;
@@ -183,10 +187,10 @@ impl Emitter<'_> {
     /// Checks the first and the last address of the lanes at the basic block. Keeps `rcx`.
     fn exact(&mut self, access: Access, form: Form, ask: CodeLabel) -> Result {
         let room = self.region(access, offset_of!(crate::Region, room));
-        for part in 0..self.parts {
+        for group in 0..self.groups {
             let mut next = self.asm.create_label();
             let lanes = |emitter: &mut Self| -> Result {
-                if part == 0 {
+                if group == 0 {
                     emitter.asm.movzx(edx, ax)?;
                 } else {
                     emitter.asm.mov(edx, eax)?;
@@ -206,7 +210,7 @@ impl Emitter<'_> {
                 }
                 let step = i32::try_from(form.step).map_err(|_| Refused)?;
                 self.asm.imul_3(rdx, rdx, step)?;
-                self.asm.lea(rdx, ptr(rdx + rcx + form.offset(part, 0) as i32))?;
+                self.asm.lea(rdx, ptr(rdx + rcx + form.offset(group, 0) as i32))?;
                 self.asm.cmp(rdx, room)?;
                 self.asm.jae(ask)?;
             }
@@ -220,7 +224,7 @@ impl Emitter<'_> {
     /// Calls `Frame::find_region` for access `ecx` and the lanes `eax`. Keeps all registers but `rcx` and `rdx`. Not zero: a
     /// region has been found.
     fn find_region(&mut self) -> Result {
-        let vectors: Vec<AsmRegisterZmm> = VECTORS.into_iter().chain([SCRATCH, NAN]).collect();
+        let vectors: Vec<Vector> = (0..H::VECTORS).map(Vector).chain([H::SCRATCH]).chain(H::NAN).collect();
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, asking)), eax)?;
         self.save(&vectors, true)?;
         self.call_host(offset_of!(Frame, find_region))?;
@@ -233,24 +237,17 @@ impl Emitter<'_> {
 
     /// Saves these registers, all masks but `k7`, and those words that a function may change and that are in use. Or loads
     /// them.
-    fn save(&mut self, vectors: &[AsmRegisterZmm], saves: bool) -> Result {
-        let mask = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_masks) + 8 * index));
+    fn save(&mut self, vectors: &[Vector], saves: bool) -> Result {
         let word = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_words) + 8 * index));
         for (index, &register) in vectors.iter().enumerate() {
-            let place = place(offset_of!(Frame, saved) + 64 * index);
+            let place = place(offset_of!(Frame, saved) + H::BYTES * index);
             if saves {
-                self.asm.vmovdqu64(place, register)?;
+                self.asm.store(place, register, true)?;
             } else {
-                self.asm.vmovdqu64(register, place)?;
+                self.asm.load(register, place, true)?;
             }
         }
-        for (index, register) in [k1, k2, k3, k4, k5, k6].into_iter().enumerate() {
-            if saves {
-                self.asm.kmovq(mask(index), register)?;
-            } else {
-                self.asm.kmovq(register, mask(index))?;
-            }
-        }
+        self.asm.save_masks(saves)?;
         for (index, register) in [rax, rsi, r8, r9, r10, r11].into_iter().enumerate() {
             if saves {
                 self.asm.mov(word(index), register)?;
@@ -280,16 +277,16 @@ impl Emitter<'_> {
     /// Lets a vector handler compute an operation.
     pub(super) fn call(&mut self, index: usize, dst: Slot, src: &[Slot]) -> Result {
         let operand = |operand: usize, chunk: usize| {
-            place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + 64 * chunk)
+            place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + H::BYTES * chunk)
         };
         for (number, &slot) in src.iter().enumerate() {
             for chunk in 0..self.chunks(slot) {
                 let register = self.bits(slot, chunk)?;
-                self.asm.vmovdqu64(operand(number, chunk), register)?;
+                self.asm.store(operand(number, chunk), register, true)?;
                 self.block.pinned.clear();
             }
         }
-        let mut live: Vec<AsmRegisterZmm> = self.words.values().copied().chain([NAN]).collect();
+        let mut live: Vec<Vector> = self.words.values().copied().chain(H::NAN).collect();
         live.extend(self.block.vectors.values().map(|(register, _)| *register));
         self.save(&live, true)?;
         self.asm.mov(ecx, index as u32)?;
@@ -298,10 +295,7 @@ impl Emitter<'_> {
         for chunk in 0..self.chunks(dst) {
             let result = operand(MOST_SOURCES, chunk);
             let wide = self.is_wide(dst);
-            // A masked load merges.
-            self.define((dst, chunk), false, |asm, dst| {
-                if wide { asm.vmovdqu64(dst, result) } else { asm.vmovdqu32(dst, result) }
-            })?;
+            self.define((dst, chunk), false, |asm, dst| asm.load_result(dst, result, wide))?;
         }
         Ok(())
     }

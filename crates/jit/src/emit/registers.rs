@@ -5,26 +5,24 @@
 
 use std::mem::offset_of;
 
-use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegisterK, AsmRegisterZmm, CodeAssembler, dword_ptr, eax, ecx, edx,
-    k7, ptr, qword_ptr, rdi, rdx,
+    AsmMemoryOperand, AsmRegister32, dword_ptr, eax, ecx, edx, ptr, qword_ptr, rdi, rdx,
 };
 use ir::Slot;
 
-use super::{Block, Emitter, NAN, Refused, Result, SCRATCH, masked, masked_place};
+use super::{Block, Emitter, Host, Mask, Refused, Result, Target, Vector};
 use crate::native::Frame;
 use crate::{MOST_PREDICATES, SPILLED};
 
-pub(super) fn local_place(index: usize) -> AsmMemoryOperand {
-    ptr(rdi + (offset_of!(Frame, locals) + 64 * index))
+pub(super) fn local_place<H: Host>(index: usize) -> AsmMemoryOperand {
+    ptr(rdi + (offset_of!(Frame, locals) + H::BYTES * index))
 }
 
 fn local_predicate_place(index: usize) -> AsmMemoryOperand {
     dword_ptr(rdi + (offset_of!(Frame, local_predicates) + 4 * index))
 }
 
-impl Emitter<'_> {
+impl<H: Host> Emitter<'_, H> {
     /// The slot passes between basic blocks, or into the loop.
     pub(super) fn is_word(&self, slot: Slot) -> bool {
         self.layout.words.iter().any(|value| value.slot == slot)
@@ -33,19 +31,9 @@ impl Emitter<'_> {
     /// The place of a word's chunk in the register file. Changes `rdx`.
     pub(super) fn word_place(&mut self, slot: Slot, chunk: usize) -> Result<AsmMemoryOperand> {
         let index = self.layout.words.iter().position(|value| value.slot == slot).ok_or(Refused)?;
-        let (part, offset) = self.place(slot, chunk);
-        self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, words) + 8 * (2 * index + part))))?;
-        Ok(ptr(rdx + offset))
-    }
-
-    /// Stores a chunk to a place that may be masked.
-    pub(super) fn store_vector(&mut self, slot: Slot, to: AsmMemoryOperand, from: AsmRegisterZmm) -> Result {
-        if self.is_wide(slot) {
-            self.asm.vmovdqu64(to, from)?;
-        } else {
-            self.asm.vmovdqu32(to, from)?;
-        }
-        Ok(())
+        let (group, lane) = self.place(slot, chunk);
+        self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, words) + 8 * (2 * index + group))))?;
+        Ok(ptr(rdx + lane * if self.is_wide(slot) { 8 } else { 4 }))
     }
 
     /// Frees the registers of values that no operation behind `at` reads.
@@ -72,7 +60,7 @@ impl Emitter<'_> {
     }
 
     /// The register of a value whose NaNs may be the host's.
-    pub(super) fn number(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+    pub(super) fn number(&mut self, slot: Slot, chunk: usize) -> Result<Vector> {
         let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
         let register = match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {
             Some(register) => register,
@@ -83,10 +71,10 @@ impl Emitter<'_> {
                 }
                 let register = self.temporary()?;
                 let place = match stored {
-                    Some((index, _)) => local_place(index),
+                    Some((index, _)) => local_place::<H>(index),
                     None => self.word_place(slot, chunk)?,
                 };
-                self.asm.vmovdqu64(register, place)?;
+                self.asm.load(register, place, true)?;
                 self.block.vectors.insert((slot, chunk), (register, stored.is_some_and(|(_, raw)| raw)));
                 register
             }
@@ -96,23 +84,17 @@ impl Emitter<'_> {
     }
 
     /// The register of a value with the NaNs of PTX.
-    pub(super) fn bits(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+    pub(super) fn bits(&mut self, slot: Slot, chunk: usize) -> Result<Vector> {
         let register = self.number(slot, chunk)?;
         if let Some((_, raw @ true)) = self.block.vectors.get_mut(&(slot, chunk)) {
             *raw = false;
-            self.canonicalize(register)?;
+            self.asm.canonicalize(register)?;
         }
         Ok(register)
     }
 
-    fn canonicalize(&mut self, register: AsmRegisterZmm) -> Result {
-        self.asm.vcmpunordps(k7, register, register)?;
-        self.asm.vmovdqa32(register.k7(), NAN)?;
-        Ok(())
-    }
-
     /// A register until the end of the operation. The caller gives it back to `free_vectors`.
-    pub(super) fn temporary(&mut self) -> Result<AsmRegisterZmm> {
+    pub(super) fn temporary(&mut self) -> Result<Vector> {
         if self.block.free_vectors.is_empty() {
             self.evict()?;
         }
@@ -135,7 +117,7 @@ impl Emitter<'_> {
         if is_local && !self.block.stored.contains_key(&(slot, chunk)) {
             let used = |index| self.block.stored.values().any(|(other, _)| *other == index);
             let index = (0..SPILLED).find(|&index| !used(index)).ok_or(Refused)?;
-            self.asm.vmovdqu64(local_place(index), register)?;
+            self.asm.store(local_place::<H>(index), register, true)?;
             self.block.stored.insert((slot, chunk), (index, raw));
         }
         self.block.vectors.remove(&(slot, chunk));
@@ -154,7 +136,7 @@ impl Emitter<'_> {
         &mut self,
         (slot, chunk): (Slot, usize),
         raw: bool,
-        write: impl FnOnce(&mut CodeAssembler, AsmRegisterZmm) -> std::result::Result<(), IcedError>,
+        write: impl FnOnce(&mut H, Target) -> Result,
     ) -> Result {
         let key = (slot, chunk);
         self.block.stored.remove(&key);
@@ -162,7 +144,7 @@ impl Emitter<'_> {
         let known = self.block.vectors.get(&key).map(|(register, _)| *register);
         if !self.is_word(slot) {
             let register = known.map_or_else(|| self.temporary(), Ok)?;
-            write(&mut self.asm, register)?;
+            write(&mut self.asm, register.into())?;
             self.block.vectors.insert(key, (register, raw));
             return Ok(());
         }
@@ -178,46 +160,37 @@ impl Emitter<'_> {
         if let Some(copy) = copy {
             self.block.vectors.insert(key, (copy, false));
         }
-        if let (Some(word), None, false) = (word, copy, raw && visible) {
-            let target = if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word };
-            return Ok(write(&mut self.asm, target)?);
+        if let (Some(word), None, false) = (word, copy, raw && visible || needed && !H::MERGES) {
+            let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
+            return write(&mut self.asm, Target { register: word, mask });
         }
-        let first = copy.unwrap_or(SCRATCH);
-        write(&mut self.asm, first)?;
+        let first = copy.unwrap_or(H::SCRATCH);
+        write(&mut self.asm, first.into())?;
         if raw && visible {
-            self.canonicalize(first)?;
+            self.asm.canonicalize(first)?;
         }
         let Some(word) = word else {
             let place = self.word_place(slot, chunk)?;
-            let place = if needed { masked_place(place, self.lanes_of(slot, chunk)?) } else { place };
-            return self.store_vector(slot, place, first);
+            let wide = self.is_wide(slot);
+            if needed {
+                let mask = self.lanes_of(slot, chunk)?;
+                return self.asm.merge(place, first, wide, mask);
+            }
+            return self.asm.store(place, first, wide);
         };
-        let target = if needed { masked(word, self.lanes_of(slot, chunk)?) } else { word };
-        if self.is_wide(slot) {
-            self.asm.vmovdqa64(target, first)?;
-        } else {
-            self.asm.vmovdqa32(target, first)?;
-        }
-        Ok(())
+        let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
+        self.asm.copy(Target { register: word, mask }, first, self.is_wide(slot))
     }
 
     /// Loads a predicate.
     pub(super) fn predicate(&mut self, slot: Slot, to: AsmRegister32) -> Result {
         match self.block.masks.get(&slot).cloned() {
-            Some(masks) => self.joined(&masks, to),
-            None => Ok(self.asm.mov(to, self.predicate_place(slot)?)?),
+            Some(masks) => self.asm.joined(&masks, to),
+            None => {
+                let place = self.predicate_place(slot)?;
+                Ok(self.asm.mov(to, place)?)
+            }
         }
-    }
-
-    /// Loads the masks of all parts.
-    pub(super) fn joined(&mut self, masks: &[AsmRegisterK], to: AsmRegister32) -> Result {
-        if let &[low, high] = masks {
-            self.asm.kunpckwd(k7, high, low)?;
-            self.asm.kmovd(to, k7)?;
-        } else {
-            self.asm.kmovw(to, *masks.first().ok_or(Refused)?)?;
-        }
-        Ok(())
     }
 
     /// The place of a predicate that has no registers.
@@ -250,11 +223,7 @@ impl Emitter<'_> {
             self.asm.mov(local_predicate_place(index), ecx)?;
             return Ok(());
         };
-        self.asm.kmovd(masks[0], ecx)?;
-        if let [low, high] = masks[..] {
-            self.asm.kshiftrd(high, low, 16)?;
-        }
-        Ok(())
+        self.asm.split(&masks)
     }
 
     /// The predicate passes between basic blocks.
@@ -263,7 +232,7 @@ impl Emitter<'_> {
     }
 
     /// The registers of a predicate that the basic block defines for itself. `None`: all are in use.
-    pub(super) fn masks_of(&mut self, slot: Slot) -> Option<Vec<AsmRegisterK>> {
+    pub(super) fn masks_of(&mut self, slot: Slot) -> Option<Vec<Mask>> {
         if let Some(masks) = self.block.masks.get(&slot) {
             return Some(masks.clone());
         }

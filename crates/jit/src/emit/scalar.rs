@@ -2,26 +2,19 @@
 
 use std::mem::offset_of;
 
-use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterXmm, AsmRegisterZmm, cl, ecx, edx, get_xmm,
-    ptr, qword_ptr, rcx, rdi, rdx,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, cl, ecx, edx, ptr, qword_ptr, rcx, rdi, rdx,
 };
 use ir::Slot;
 use isa::{CmpOp, Rounding};
 
-use super::{Emitter, NAN_BITS, Refused, Result, SCRATCH};
+use super::host::low_number;
+use super::{Emitter, Host, NAN_BITS, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::Frame;
 use crate::operation::{Bits, Float, Operation, Ordering};
 
-/// The lowest number of a register.
-fn low_number(register: AsmRegisterZmm) -> Result<AsmRegisterXmm> {
-    let number = Register::from(register) as u32 - Register::ZMM0 as u32;
-    get_xmm(Register::XMM0 + number).ok_or(Refused)
-}
-
-impl Emitter<'_> {
+impl<H: Host> Emitter<'_, H> {
     /// The operation runs once for all lanes.
     pub(super) fn is_scalar(&self, operation: &Operation) -> bool {
         match operation {
@@ -43,10 +36,12 @@ impl Emitter<'_> {
     /// Loads the first lane's value, zero-extended.
     pub(super) fn base(&mut self, to: AsmRegister64, slot: Slot) -> Result {
         if let Some(&value) = self.source.literals.get(&slot) {
-            self.asm.mov(to, if self.is_wide(slot) { value } else { u64::from(value as u32) })?;
+            let value = if self.is_wide(slot) { value } else { u64::from(value as u32) };
+            self.asm.mov(to, value)?;
             return Ok(());
         }
-        self.asm.mov(to, self.base_place(slot)?)?;
+        let place = self.base_place(slot)?;
+        self.asm.mov(to, place)?;
         Ok(())
     }
 
@@ -56,54 +51,36 @@ impl Emitter<'_> {
     }
 
     /// The vector of a slot's values, until the basic block has read them last. Changes no other register.
-    pub(super) fn spread(&mut self, slot: Slot, chunk: usize) -> Result<AsmRegisterZmm> {
+    pub(super) fn spread(&mut self, slot: Slot, chunk: usize) -> Result<Vector> {
         let form = *self.forms.get(&slot).ok_or(Refused)?;
         let register = self.temporary()?;
-        let (wide, (part, offset)) = (self.is_wide(slot), self.place(slot, chunk));
+        let (wide, (group, start)) = (self.is_wide(slot), self.place(slot, chunk));
         let literal = self.source.literals.get(&slot).copied();
         let first = literal.unwrap_or(0);
-        let at = |lane: usize| first.wrapping_add(form.offset(part, lane) as u64);
+        let at = |lane: usize| first.wrapping_add(form.offset(group, start + lane) as u64);
         let lanes: [u64; 8] = std::array::from_fn(|i| match wide {
-            true => at(offset / 8 + i),
+            true => at(i),
             false => u64::from(at(2 * i) as u32) | at(2 * i + 1) << 32,
         });
         if literal.is_some() {
-            let constant = self.constant(lanes);
-            self.asm.vmovdqu32(register, constant)?;
+            let constant = self.asm.constant(lanes);
+            self.asm.load(register, constant, false)?;
         } else {
             let base = self.base_place(slot)?;
-            if wide {
-                self.asm.vpbroadcastq(register, base)?;
-            } else {
-                self.asm.vpbroadcastd(register, base)?;
-            }
+            self.asm.broadcast_place(register, base, wide)?;
             if lanes != [0; 8] {
-                let constant = self.constant(lanes);
-                if wide {
-                    self.asm.vpaddq(register, register, constant)?;
-                } else {
-                    self.asm.vpaddd(register, register, constant)?;
-                }
+                let constant = self.asm.constant(lanes);
+                self.asm.add_place(register.into(), register, constant, wide)?;
             }
         }
         self.block.vectors.insert((slot, chunk), (register, false));
         Ok(register)
     }
 
-    /// A vector of constants behind the code.
-    pub(super) fn constant(&mut self, lanes: [u64; 8]) -> AsmMemoryOperand {
-        let known = self.constants.iter().find(|(_, other)| *other == lanes);
-        let label = known.map(|(label, _)| *label).unwrap_or_else(|| {
-            let label = self.asm.create_label();
-            self.constants.push((label, lanes));
-            label
-        });
-        ptr(label)
-    }
-
     /// Writes the first lane's value, zero-extended.
     pub(super) fn set_base(&mut self, from: AsmRegister64, slot: Slot) -> Result {
-        self.asm.mov(self.base_place(slot)?, from)?;
+        let place = self.base_place(slot)?;
+        self.asm.mov(place, from)?;
         self.block.checked.remove(&slot);
         // Vectors of the old value.
         for chunk in 0..self.chunks(slot) {
@@ -174,7 +151,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         let leave = self.leave()?;
-        let (least, greatest) = form.bounds(self.parts).ok_or(Refused)?;
+        let (least, greatest) = form.bounds(self.groups).ok_or(Refused)?;
         for bound in [least, greatest] {
             if bound != 0 {
                 self.asm.lea(rdx, ptr(to + bound as i32))?;
@@ -191,7 +168,7 @@ impl Emitter<'_> {
     /// `ecx`: the result, with the NaN of PTX.
     fn scalar_float(&mut self, op: Float, rounding: Rounding, [a, b, c]: [Slot; 3]) -> Result {
         let second = self.temporary()?;
-        let [x, y] = [low_number(SCRATCH)?, low_number(second)?];
+        let [x, y] = [low_number(H::SCRATCH)?, low_number(second)?];
         self.base(rcx, a)?;
         self.asm.vmovd(x, ecx)?;
         let other = match op {
@@ -204,24 +181,19 @@ impl Emitter<'_> {
             self.asm.vmovd(y, ecx)?;
         }
         match op {
-            Float::Add => self.asm.vaddss(x, x, rounded!(y, rounding))?,
-            Float::Sub => self.asm.vsubss(x, x, rounded!(y, rounding))?,
-            Float::Mul => self.asm.vmulss(x, x, rounded!(y, rounding))?,
-            Float::Div => self.asm.vdivss(x, x, rounded!(y, rounding))?,
-            Float::Sqrt => self.asm.vsqrtss(x, x, rounded!(x, rounding))?,
             Float::Rcp => {
                 self.asm.mov(ecx, 1f32.to_bits())?;
                 self.asm.vmovd(y, ecx)?;
-                self.asm.vdivss(x, y, rounded!(x, rounding))?;
+                self.asm.float_scalar(op, rounding, x, y, y)?;
             }
             Float::Fma => {
                 let factor = self.temporary()?;
                 self.base(rcx, b)?;
                 self.asm.vmovd(low_number(factor)?, ecx)?;
-                self.asm.vfmadd213ss(x, low_number(factor)?, rounded!(y, rounding))?;
+                self.asm.float_scalar(op, rounding, x, y, low_number(factor)?)?;
                 self.block.free_vectors.push(factor);
             }
-            Float::Min | Float::Max => return Err(Refused),
+            _ => self.asm.float_scalar(op, rounding, x, y, y)?,
         }
         self.block.free_vectors.push(second);
         self.asm.vmovd(ecx, x)?;

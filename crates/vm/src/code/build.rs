@@ -13,7 +13,7 @@ use sem::texture::{Lookup, SurfaceAccess};
 use super::{
     Access, Address, Base, Block, Code, Function, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
     Meeting, Op, Pure, ShufflePattern, Signature, Signatures, TensorMemory, Terminator, Texel, TexelWork,
-    array_bytes,
+    array_bytes, native_host,
 };
 use crate::limits::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
@@ -133,8 +133,8 @@ impl<'a> Builder<'a> {
         let reg_params =
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
         let mut blocks: Vec<Block> = f.blocks.iter().map(|block| self.block(block)).collect();
-        if self.context.path == HostPath::Avx512 {
-            for (first, native) in self.native_loops() {
+        if let Some(host) = native_host(self.context.path) {
+            for (first, native) in self.native_loops(host) {
                 blocks[first as usize].native = Some(native);
             }
         }

@@ -38,7 +38,7 @@ pub(crate) use matrix::{
     Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,
     ScaleData, Strided,
 };
-pub(crate) use native::{Compiled, NativeLoop};
+pub(crate) use native::{Compiled, NativeLoop, native_host};
 pub(crate) use pace::{Lap, Turn};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ir::Slot;
-use jit::{Form, Held};
+use jit::{Form, Held, Host};
+use lanes::HostPath;
 use machine::NativeCode;
 
 use super::Op;
@@ -21,6 +22,7 @@ const RUNS_PER_LEAVE: u32 = 8;
 /// A loop that may run as native code.
 pub(crate) struct NativeLoop {
     pub plan: jit::Loop,
+    host: Host,
     /// The slots of `plan.predicates`. The second part: the loop writes it.
     pub predicates: Vec<(SlotRef, bool)>,
     /// The operations of each basic block, not fused, for lanes that leave before one of them.
@@ -47,6 +49,15 @@ pub(crate) struct Compiled {
     pub evens: Vec<SlotRef>,
     /// The slots of its points.
     pub points: Vec<Vec<(SlotRef, Held)>>,
+}
+
+/// The instructions of native code on a host path. `None`: it has no native code.
+pub(crate) fn native_host(path: HostPath) -> Option<Host> {
+    match path {
+        HostPath::Portable => None,
+        HostPath::Avx2 => Some(Host::Avx2),
+        HostPath::Avx512 => Some(Host::Avx512),
+    }
 }
 
 impl NativeLoop {
@@ -81,7 +92,7 @@ impl NativeLoop {
     }
 
     fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Compiled> {
-        let native = self.plan.compile(form)?;
+        let native = self.plan.compile(self.host, form)?;
         let slot = |slot: Slot| self.slots[slot.index()];
         let held =
             |point: &jit::Point| point.values.iter().map(|&(value, held)| (slot(value), held)).collect();
@@ -102,7 +113,7 @@ impl NativeLoop {
 
 impl Builder<'_> {
     /// The loops of the function that may run as native code, by their first basic blocks.
-    pub(super) fn native_loops(&self) -> Vec<(u32, Box<NativeLoop>)> {
+    pub(super) fn native_loops(&self, host: Host) -> Vec<(u32, Box<NativeLoop>)> {
         let steps =
             |form: &_, picks: &_| !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..));
         let of_block = |block: &ir::Block| {
@@ -132,6 +143,7 @@ impl Builder<'_> {
                 leaves: AtomicU32::new(0),
                 versions: [OnceLock::new(), OnceLock::new()],
                 plan,
+                host,
             };
             (native.plan.blocks.start, Box::new(native))
         };

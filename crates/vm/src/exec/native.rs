@@ -207,7 +207,7 @@ impl Gang<'_> {
             let mut context = Context { gang: self, shared, native, code, regions: known, block };
             frame.context = (&raw mut context).cast();
             (frame.find_region, frame.call) = (find_region, call);
-            // SAFETY: the code was made for a host with AVX-512. The words are arrays with room for the elements of both
+            // SAFETY: the code was made for the machine's vectors. The words are arrays with room for the elements of both
             // groups; those that the loop writes are the gang's own. Regions are memory of the launch that holds the access,
             // and lives as long as the gang.
             unsafe { code.native.run(&mut frame) }
@@ -303,7 +303,7 @@ impl Gang<'_> {
         for &(slot, held) in &code.points[frame.point as usize] {
             match held {
                 Held::Vectors(index) => {
-                    let bytes = frame.spilled[index..].as_flattened();
+                    let bytes = &frame.spilled.as_flattened()[index..];
                     let width = slot.width.bytes();
                     for lane in lanes {
                         let mut value = [0; 8];

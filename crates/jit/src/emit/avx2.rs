@@ -1,0 +1,352 @@
+//! Hosts with AVX2 and FMA: vectors of 32 bytes, and no registers for masks. One group of 16 lanes at a time.
+//!
+//! `ymm14`: scratch; `ymm15`: a mask, with all bits of an element or none, or a second scratch register. The lanes at the
+//! current basic block are in `Frame::lane_masks`, as masks for elements of 4 bytes. Predicates are in the frame.
+//!
+//! The host's rounding is changed around an operation that does not round to the nearest number.
+
+mod arithmetic;
+
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+
+use iced_x86::Register;
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, eax, edx, get_ymm, ptr,
+    rcx, rdi, rdx, xmm14, xmm15, ymm14, ymm15,
+};
+
+use super::host::{Arithmetic, Assembler, Chooser, Host, MASK, Mask, Scattered, Target, Vector, low_number};
+use super::{GROUP_LANES, Refused, Result};
+use crate::native::Frame;
+
+pub(super) struct Avx2(Assembler);
+
+impl Deref for Avx2 {
+    type Target = Assembler;
+
+    fn deref(&self) -> &Assembler {
+        &self.0
+    }
+}
+
+impl DerefMut for Avx2 {
+    fn deref_mut(&mut self) -> &mut Assembler {
+        &mut self.0
+    }
+}
+
+const S: AsmRegisterYmm = ymm14;
+const T: AsmRegisterYmm = ymm15;
+fn ymm(register: Vector) -> Result<AsmRegisterYmm> {
+    get_ymm(Register::YMM0 + u32::from(register.0)).ok_or(Refused)
+}
+
+fn xmm(register: Vector) -> Result<AsmRegisterXmm> {
+    low_number(register)
+}
+
+/// The masks of the lanes, from this lane on.
+fn lane_masks(lane: usize) -> AsmMemoryOperand {
+    ptr(rdi + (offset_of!(Frame, lane_masks) + 4 * lane))
+}
+
+impl Avx2 {
+    fn singles(&mut self, value: u32) -> AsmMemoryOperand {
+        self.constant([u64::from(value) * 0x1_0000_0001; 8])
+    }
+
+    fn signs(&mut self, wide: bool) -> AsmMemoryOperand {
+        if wide { self.constant([1 << 63; 8]) } else { self.singles(1 << 31) }
+    }
+
+    /// A bit for each lane of a chunk, in its element.
+    fn lane_bits(&mut self, chunk: usize, wide: bool) -> AsmMemoryOperand {
+        let first = chunk * Self::lanes(wide);
+        let bit = |lane: usize| 1u64 << ((first + lane) % GROUP_LANES);
+        self.constant(std::array::from_fn(|i| if wide { bit(i) } else { bit(2 * i) | bit(2 * i + 1) << 32 }))
+    }
+
+    /// `T`: the elements of it that have their bit.
+    fn tested(&mut self, bits: AsmMemoryOperand, wide: bool) -> Result {
+        self.vpand(T, T, bits)?;
+        if wide {
+            self.vpcmpeqq(T, T, bits)?;
+        } else {
+            self.vpcmpeqd(T, T, bits)?;
+        }
+        Ok(())
+    }
+
+    /// The half of a register that has an element of `bytes` bytes, in `to` if it is the upper one, and the element's index
+    /// there.
+    fn half(
+        &mut self,
+        register: Vector,
+        element: usize,
+        bytes: usize,
+        to: AsmRegisterXmm,
+    ) -> Result<(AsmRegisterXmm, i32)> {
+        let of_half = 16 / bytes;
+        let index = (element % of_half) as i32;
+        if element < of_half {
+            return Ok((xmm(register)?, index));
+        }
+        if index == 0 {
+            self.vextracti128(to, ymm(register)?, 1)?;
+        }
+        Ok((to, index))
+    }
+}
+
+impl Host for Avx2 {
+    const BYTES: usize = 32;
+    const VECTORS: u8 = 14;
+    const WORD_VECTORS: &'static [usize] = &[8, 4, 0];
+    const SCRATCH: Vector = Vector(14);
+    const SECOND: Option<Vector> = Some(Vector(15));
+    const NAN: Option<Vector> = None;
+    const MASKS: &'static [Mask] = &[];
+    const MERGES: bool = false;
+    const FEW: bool = true;
+    const NEEDS_ANOTHER: bool = true;
+
+    fn new(assembler: Assembler) -> Avx2 {
+        Avx2(assembler)
+    }
+
+    fn begin(&mut self) -> Result {
+        Ok(())
+    }
+
+    fn take_lanes(&mut self) -> Result {
+        self.vmovd(xmm15, eax)?;
+        self.vpbroadcastd(S, xmm15)?;
+        for chunk in 0..GROUP_LANES / Self::lanes(false) {
+            let bits = self.lane_bits(chunk, false);
+            self.vmovdqa(T, S)?;
+            self.tested(bits, false)?;
+            self.vmovdqu(lane_masks(chunk * Self::lanes(false)), T)?;
+        }
+        Ok(())
+    }
+
+    fn take_lanes_of_call(&mut self) -> Result {
+        self.mov(eax, ptr(rdi + offset_of!(Frame, lanes)))?;
+        self.take_lanes()
+    }
+
+    fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask> {
+        let place = lane_masks(chunk * Self::lanes(wide));
+        if wide {
+            self.vpmovsxdq(T, place)?;
+        } else {
+            self.vmovdqu(T, place)?;
+        }
+        Ok(MASK)
+    }
+
+    fn save_masks(&mut self, _: bool) -> Result {
+        Ok(())
+    }
+
+    fn load(&mut self, to: Vector, place: AsmMemoryOperand, _: bool) -> Result {
+        Ok(self.vmovdqu(ymm(to)?, place)?)
+    }
+
+    fn store(&mut self, place: AsmMemoryOperand, from: Vector, _: bool) -> Result {
+        Ok(self.vmovdqu(place, ymm(from)?)?)
+    }
+
+    fn merge(&mut self, place: AsmMemoryOperand, from: Vector, _: bool, _: Mask) -> Result {
+        self.vpxor(S, ymm(from)?, place)?;
+        self.vpand(S, S, T)?;
+        self.vpxor(S, S, place)?;
+        Ok(self.vmovdqu(place, S)?)
+    }
+
+    fn copy(&mut self, dst: Target, from: Vector, _: bool) -> Result {
+        let (to, from) = (ymm(dst.register)?, ymm(from)?);
+        match dst.mask {
+            Some(_) => self.vblendvps(to, to, from, T)?,
+            None if to == from => {}
+            None => self.vmovdqa(to, from)?,
+        }
+        Ok(())
+    }
+
+    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result {
+        self.load(dst.register, place, wide)
+    }
+
+    fn load_lanes(&mut self, dst: Target, place: AsmMemoryOperand, _: Mask, one: bool, wide: bool) -> Result {
+        let dst = ymm(dst.register)?;
+        match (one, wide) {
+            // Some lane of the group is here, and all lanes have its address.
+            (true, true) => self.vpbroadcastq(dst, place)?,
+            (true, false) => self.vpbroadcastd(dst, place)?,
+            (false, true) => self.vpmaskmovq(dst, T, place)?,
+            (false, false) => self.vpmaskmovd(dst, T, place)?,
+        }
+        Ok(())
+    }
+
+    fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result {
+        // Masked stores are slow on some hosts.
+        let [mut some, mut done] = std::array::from_fn(|_| self.create_label());
+        self.cmp(eax, (1 << GROUP_LANES) - 1)?;
+        self.jne(some)?;
+        self.vmovdqu(place, ymm(from)?)?;
+        self.jmp(done)?;
+        self.set_label(&mut some)?;
+        self.lanes_of(chunk, wide)?;
+        if wide {
+            self.vpmaskmovq(place, T, ymm(from)?)?;
+        } else {
+            self.vpmaskmovd(place, T, ymm(from)?)?;
+        }
+        self.set_label(&mut done)?;
+        // A label stands before an instruction.
+        Ok(self.nop()?)
+    }
+
+    fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result {
+        self.vpxor(S, S, S)?;
+        self.lanes_of(chunk, wide)?;
+        Ok(())
+    }
+
+    fn gather(&mut self, from: Scattered, chunk: usize, wide: bool, other: Option<Vector>) -> Result {
+        let Scattered { offsets, bytes, .. } = from;
+        match (from.wide, wide) {
+            (true, true) => self.vpgatherqq_3(S, ptr(rcx + ymm(offsets[chunk])? * 1 + bytes), T)?,
+            (true, false) => {
+                let other = other.ok_or(Refused)?;
+                let upper = lane_masks(chunk * Self::lanes(false) + Self::lanes(true));
+                self.vpgatherqd_3(xmm14, ptr(rcx + ymm(offsets[2 * chunk])? * 1 + bytes), xmm15)?;
+                self.vpxor(ymm(other)?, ymm(other)?, ymm(other)?)?;
+                self.vmovdqu(xmm15, upper)?;
+                self.vpgatherqd_3(xmm(other)?, ptr(rcx + ymm(offsets[2 * chunk + 1])? * 1 + bytes), xmm15)?;
+                self.join_low(other)?;
+            }
+            (false, true) => {
+                let index = xmm(other.ok_or(Refused)?)?;
+                self.vextracti128(index, ymm(offsets[chunk / 2])?, (chunk % 2) as i32)?;
+                self.vpgatherdq_3(S, ptr(rcx + index * 1 + bytes), T)?;
+            }
+            (false, false) => self.vpgatherdd_3(S, ptr(rcx + ymm(offsets[chunk])? * 1 + bytes), T)?,
+        }
+        Ok(())
+    }
+
+    fn scatter(&mut self, to: Scattered, chunk: usize, wide: bool, value: Vector) -> Result {
+        let first = chunk * Self::lanes(wide);
+        for element in 0..Self::lanes(wide) {
+            let lane = first + element;
+            let mut next = self.create_label();
+            let offset = to.offsets[lane / Self::lanes(to.wide)];
+            let (offset, at) =
+                self.half(offset, lane % Self::lanes(to.wide), if to.wide { 8 } else { 4 }, xmm14)?;
+            let (value, of_value) = self.half(value, element, if wide { 8 } else { 4 }, xmm15)?;
+            self.test(eax, 1 << lane)?;
+            self.jz(next)?;
+            if to.wide {
+                self.vpextrq(rdx, offset, at)?;
+            } else {
+                self.vpextrd(edx, offset, at)?;
+                self.movsxd(rdx, edx)?;
+            }
+            let place = ptr(rcx + rdx + to.bytes);
+            if wide {
+                self.vpextrq(place, value, of_value)?;
+            } else {
+                self.vpextrd(place, value, of_value)?;
+            }
+            self.set_label(&mut next)?;
+            // A label stands before an instruction.
+            self.nop()?;
+        }
+        Ok(())
+    }
+
+    fn broadcast(&mut self, to: Vector, from: AsmRegister64, low: AsmRegister32, wide: bool) -> Result {
+        if wide {
+            self.vmovq(xmm(to)?, from)?;
+            self.vpbroadcastq(ymm(to)?, xmm(to)?)?;
+        } else {
+            self.vmovd(xmm(to)?, low)?;
+            self.vpbroadcastd(ymm(to)?, xmm(to)?)?;
+        }
+        Ok(())
+    }
+
+    fn broadcast_place(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        let to = ymm(to)?;
+        if wide {
+            self.vpbroadcastq(to, place)?;
+        } else {
+            self.vpbroadcastd(to, place)?;
+        }
+        Ok(())
+    }
+
+    fn chosen(&mut self, chooser: Chooser, chunk: usize, wide: bool) -> Result<Mask> {
+        let Chooser::Memory(place) = chooser else { return Err(Refused) };
+        self.vpbroadcastd(T, place)?;
+        let bits = self.lane_bits(chunk, wide);
+        self.tested(bits, wide)?;
+        Ok(MASK)
+    }
+
+    fn choose(&mut self, a: Vector, b: Vector, _: Mask, _: bool) -> Result {
+        Ok(self.vblendvps(S, ymm(b)?, ymm(a)?, T)?)
+    }
+
+    fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        self.broadcast_place(to, place, wide)?;
+        // As signed integers.
+        let (to, signs) = (ymm(to)?, self.signs(wide));
+        Ok(self.vpxor(to, to, signs)?)
+    }
+
+    fn is_inside(
+        &mut self,
+        offset: Vector,
+        unaligned: AsmMemoryOperand,
+        other: Option<Vector>,
+        wide: bool,
+    ) -> Result {
+        let (offset, aligned) = (ymm(offset)?, ymm(other.ok_or(Refused)?)?);
+        let (zero, signs) = (self.constant([0; 8]), self.signs(wide));
+        self.vpand(aligned, offset, unaligned)?;
+        if wide {
+            self.vpcmpeqq(aligned, aligned, zero)?;
+        } else {
+            self.vpcmpeqd(aligned, aligned, zero)?;
+        }
+        self.vpxor(T, offset, signs)?;
+        self.greater(S, T, wide)?;
+        Ok(self.vpand(T, T, aligned)?)
+    }
+
+    fn mask_bits(&mut self, to: AsmRegister32, _: Mask, wide: bool) -> Result {
+        if wide {
+            self.vmovmskpd(to, T)?;
+        } else {
+            self.vmovmskps(to, T)?;
+        }
+        Ok(())
+    }
+
+    fn join_halves(&mut self, _: Mask) -> Result {
+        Err(Refused)
+    }
+
+    fn joined(&mut self, _: &[Mask], _: AsmRegister32) -> Result {
+        Err(Refused)
+    }
+
+    fn split(&mut self, _: &[Mask]) -> Result {
+        Err(Refused)
+    }
+}

@@ -1,0 +1,357 @@
+//! Hosts with AVX-512 (F, BW, DQ, VL): vectors of 64 bytes, and registers for masks.
+//!
+//! `k1` and, of the second part, `k2`: the lanes at the current basic block; `k3` to `k6`: predicates of one basic block;
+//! `k7`: scratch. `zmm30`: scratch; `zmm31`: the NaN of PTX.
+
+mod arithmetic;
+
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+
+use iced_x86::Register;
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, dword_ptr,
+    eax, ecx, get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
+};
+
+use super::host::{Arithmetic, Assembler, Chooser, Host, MASK, Mask, Scattered, Target, Vector};
+use super::{NAN_BITS, Refused, Result};
+use crate::native::Frame;
+
+pub(super) struct Avx512(Assembler);
+
+impl Deref for Avx512 {
+    type Target = Assembler;
+
+    fn deref(&self) -> &Assembler {
+        &self.0
+    }
+}
+
+impl DerefMut for Avx512 {
+    fn deref_mut(&mut self) -> &mut Assembler {
+        &mut self.0
+    }
+}
+
+fn zmm(register: Vector) -> Result<AsmRegisterZmm> {
+    get_zmm(Register::ZMM0 + u32::from(register.0)).ok_or(Refused)
+}
+
+/// The low half of a register.
+fn low(register: Vector) -> Result<AsmRegisterYmm> {
+    get_ymm(Register::YMM0 + u32::from(register.0)).ok_or(Refused)
+}
+
+fn k(mask: Mask) -> AsmRegisterK {
+    [k1, k2, k3, k4, k5, k6, k7][usize::from(mask.0).clamp(1, 7) - 1]
+}
+
+/// The register, for a merge under a mask.
+fn masked(register: AsmRegisterZmm, mask: Mask) -> AsmRegisterZmm {
+    match mask.0 {
+        1 => register.k1(),
+        2 => register.k2(),
+        3 => register.k3(),
+        4 => register.k4(),
+        5 => register.k5(),
+        6 => register.k6(),
+        _ => register.k7(),
+    }
+}
+
+/// The place, for a store under a mask.
+fn masked_place(place: AsmMemoryOperand, mask: Mask) -> AsmMemoryOperand {
+    match mask.0 {
+        1 => place.k1(),
+        2 => place.k2(),
+        _ => place.k7(),
+    }
+}
+
+fn target(dst: Target) -> Result<AsmRegisterZmm> {
+    let register = zmm(dst.register)?;
+    Ok(dst.mask.map_or(register, |mask| masked(register, mask)))
+}
+
+const S: AsmRegisterZmm = iced_x86::code_asm::zmm30;
+const NAN: AsmRegisterZmm = iced_x86::code_asm::zmm31;
+
+impl Avx512 {
+    /// The lanes of a chunk, in `k7`: gathers and scatters clear their masks.
+    fn mask_of(&mut self, chunk: usize, wide: bool) -> Result {
+        let mask = self.lanes_of(chunk, wide)?;
+        if mask != MASK {
+            self.kmovw(k7, k(mask))?;
+        }
+        Ok(())
+    }
+}
+
+impl Host for Avx512 {
+    const BYTES: usize = 64;
+    const VECTORS: u8 = 30;
+    const WORD_VECTORS: &'static [usize] = &[22];
+    const SCRATCH: Vector = Vector(30);
+    const SECOND: Option<Vector> = None;
+    const NAN: Option<Vector> = Some(Vector(31));
+    const MASKS: &'static [Mask] = &[Mask(3), Mask(4), Mask(5), Mask(6)];
+    const MERGES: bool = true;
+    const FEW: bool = false;
+    const NEEDS_ANOTHER: bool = false;
+
+    fn new(assembler: Assembler) -> Avx512 {
+        Avx512(assembler)
+    }
+
+    fn begin(&mut self) -> Result {
+        self.mov(ecx, NAN_BITS)?;
+        Ok(self.vpbroadcastd(NAN, ecx)?)
+    }
+
+    fn take_lanes(&mut self) -> Result {
+        self.kmovd(k1, eax)?;
+        Ok(self.kshiftrd(k2, k1, 16)?)
+    }
+
+    fn take_lanes_of_call(&mut self) -> Result {
+        self.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
+        Ok(self.kshiftrd(k2, k1, 16)?)
+    }
+
+    fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask> {
+        let (part, upper) = if wide { (chunk / 2, chunk % 2 == 1) } else { (chunk, false) };
+        let lanes = if part == 0 { Mask(1) } else { Mask(2) };
+        if !upper {
+            return Ok(lanes);
+        }
+        self.kshiftrw(k7, k(lanes), 8)?;
+        Ok(MASK)
+    }
+
+    fn save_masks(&mut self, saves: bool) -> Result {
+        let place = |index: usize| qword_ptr(rdi + (offset_of!(Frame, saved_masks) + 8 * index));
+        for (index, register) in [k1, k2, k3, k4, k5, k6].into_iter().enumerate() {
+            if saves {
+                self.kmovq(place(index), register)?;
+            } else {
+                self.kmovq(register, place(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        self.load_result(to.into(), place, wide)
+    }
+
+    fn store(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool) -> Result {
+        let from = zmm(from)?;
+        if wide {
+            self.vmovdqu64(place, from)?;
+        } else {
+            self.vmovdqu32(place, from)?;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool, mask: Mask) -> Result {
+        self.store(masked_place(place, mask), from, wide)
+    }
+
+    fn copy(&mut self, dst: Target, from: Vector, wide: bool) -> Result {
+        let (dst, from) = (target(dst)?, zmm(from)?);
+        if wide {
+            self.vmovdqa64(dst, from)?;
+        } else {
+            self.vmovdqa32(dst, from)?;
+        }
+        Ok(())
+    }
+
+    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result {
+        // A masked load merges.
+        let dst = target(dst)?;
+        if wide {
+            self.vmovdqu64(dst, place)?;
+        } else {
+            self.vmovdqu32(dst, place)?;
+        }
+        Ok(())
+    }
+
+    fn load_lanes(
+        &mut self,
+        dst: Target,
+        place: AsmMemoryOperand,
+        mask: Mask,
+        one: bool,
+        wide: bool,
+    ) -> Result {
+        let dst = match dst.mask {
+            Some(_) => target(dst)?,
+            None => masked(zmm(dst.register)?, mask).z(),
+        };
+        match (one, wide) {
+            (true, true) => self.vpbroadcastq(dst, place)?,
+            (true, false) => self.vpbroadcastd(dst, place)?,
+            (false, true) => self.vmovdqu64(dst, place)?,
+            (false, false) => self.vmovdqu32(dst, place)?,
+        }
+        Ok(())
+    }
+
+    fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result {
+        let mask = self.lanes_of(chunk, wide)?;
+        self.store(masked_place(place, mask), from, wide)
+    }
+
+    fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result {
+        self.vpxord(S, S, S)?;
+        self.mask_of(chunk, wide)
+    }
+
+    fn gather(&mut self, from: Scattered, chunk: usize, wide: bool, other: Option<Vector>) -> Result {
+        let (part, upper) = if wide { (chunk / 2, chunk % 2 == 1) } else { (chunk, false) };
+        let Scattered { offsets, bytes, .. } = from;
+        match (from.wide, wide) {
+            (true, true) => self.vpgatherqq(S.k7(), ptr(rcx + zmm(offsets[chunk])? * 1 + bytes))?,
+            (true, false) => {
+                let other = other.ok_or(Refused)?;
+                self.vpgatherqd(low(Self::SCRATCH)?.k7(), ptr(rcx + zmm(offsets[2 * part])? * 1 + bytes))?;
+                self.vpxord(zmm(other)?, zmm(other)?, zmm(other)?)?;
+                let mask = self.lanes_of(chunk, wide)?;
+                self.kshiftrw(k7, k(mask), 8)?;
+                self.vpgatherqd(low(other)?.k7(), ptr(rcx + zmm(offsets[2 * part + 1])? * 1 + bytes))?;
+                self.join_low(other)?;
+            }
+            (false, true) => {
+                let index = low(other.ok_or(Refused)?)?;
+                self.vextracti32x8(index, zmm(offsets[part])?, i32::from(upper))?;
+                self.vpgatherdq(S.k7(), ptr(rcx + index * 1 + bytes))?;
+            }
+            (false, false) => self.vpgatherdd(S.k7(), ptr(rcx + zmm(offsets[part])? * 1 + bytes))?,
+        }
+        Ok(())
+    }
+
+    fn scatter(&mut self, to: Scattered, chunk: usize, wide: bool, value: Vector) -> Result {
+        let (part, upper) = if wide { (chunk / 2, chunk % 2 == 1) } else { (chunk, false) };
+        let Scattered { offsets, bytes, .. } = to;
+        self.mask_of(chunk, wide)?;
+        let scratch = low(Self::SCRATCH)?;
+        match (to.wide, wide) {
+            (true, true) => {
+                self.vpscatterqq(ptr(rcx + zmm(offsets[chunk])? * 1 + bytes).k7(), zmm(value)?)?;
+            }
+            (true, false) => {
+                self.vpscatterqd(ptr(rcx + zmm(offsets[2 * part])? * 1 + bytes).k7(), low(value)?)?;
+                self.vextracti32x8(scratch, zmm(value)?, 1)?;
+                let mask = self.lanes_of(chunk, wide)?;
+                self.kshiftrw(k7, k(mask), 8)?;
+                self.vpscatterqd(ptr(rcx + zmm(offsets[2 * part + 1])? * 1 + bytes).k7(), scratch)?;
+            }
+            (false, true) => {
+                self.vextracti32x8(scratch, zmm(offsets[part])?, i32::from(upper))?;
+                self.vpscatterdq(ptr(rcx + scratch * 1 + bytes).k7(), zmm(value)?)?;
+            }
+            (false, false) => {
+                self.vpscatterdd(ptr(rcx + zmm(offsets[part])? * 1 + bytes).k7(), zmm(value)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn broadcast(&mut self, to: Vector, from: AsmRegister64, low: AsmRegister32, wide: bool) -> Result {
+        let to = zmm(to)?;
+        if wide {
+            self.vpbroadcastq(to, from)?;
+        } else {
+            self.vpbroadcastd(to, low)?;
+        }
+        Ok(())
+    }
+
+    fn broadcast_place(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        let to = zmm(to)?;
+        if wide {
+            self.vpbroadcastq(to, place)?;
+        } else {
+            self.vpbroadcastd(to, place)?;
+        }
+        Ok(())
+    }
+
+    fn chosen(&mut self, chooser: Chooser, chunk: usize, wide: bool) -> Result<Mask> {
+        let (part, upper) = if wide { (chunk / 2, chunk % 2 == 1) } else { (chunk, false) };
+        let mut mask = match chooser {
+            Chooser::Register(mask) => mask,
+            Chooser::Memory(place) => {
+                self.kmovd(k7, place)?;
+                if part == 1 {
+                    self.kshiftrd(k7, k7, 16)?;
+                }
+                MASK
+            }
+        };
+        if upper {
+            self.kshiftrw(k7, k(mask), 8)?;
+            mask = MASK;
+        }
+        Ok(mask)
+    }
+
+    fn choose(&mut self, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result {
+        self.copy(Self::SCRATCH.into(), b, wide)?;
+        self.copy(Target { register: Self::SCRATCH, mask: Some(mask) }, a, wide)
+    }
+
+    fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        self.broadcast_place(to, place, wide)
+    }
+
+    fn is_inside(
+        &mut self,
+        offset: Vector,
+        unaligned: AsmMemoryOperand,
+        _: Option<Vector>,
+        wide: bool,
+    ) -> Result {
+        const LESS: i32 = 1;
+        let offset = zmm(offset)?;
+        if wide {
+            self.vpcmpuq(k7, offset, S, LESS)?;
+            self.vptestnmq(k7.k7(), offset, unaligned)?;
+        } else {
+            self.vpcmpud(k7, offset, S, LESS)?;
+            self.vptestnmd(k7.k7(), offset, unaligned)?;
+        }
+        Ok(())
+    }
+
+    fn mask_bits(&mut self, to: AsmRegister32, mask: Mask, _: bool) -> Result {
+        Ok(self.kmovd(to, k(mask))?)
+    }
+
+    fn join_halves(&mut self, to: Mask) -> Result {
+        Ok(self.kunpckbw(k(to), k(to), k7)?)
+    }
+
+    fn joined(&mut self, masks: &[Mask], to: AsmRegister32) -> Result {
+        if let &[low, high] = masks {
+            self.kunpckwd(k7, k(high), k(low))?;
+            self.kmovd(to, k7)?;
+        } else {
+            self.kmovw(to, k(*masks.first().ok_or(Refused)?))?;
+        }
+        Ok(())
+    }
+
+    fn split(&mut self, masks: &[Mask]) -> Result {
+        self.kmovd(k(masks[0]), ecx)?;
+        if let [low, high] = *masks {
+            self.kshiftrd(k(high), k(low), 16)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,257 @@
+//! What the emitter asks of a host's vectors.
+//!
+//! `avx512` and `avx2` say how a host does it. A primitive works on one vector, a *chunk* of a slot: `wide` means that its
+//! elements have 8 bytes, otherwise 4.
+
+use std::ops::{Deref, DerefMut};
+
+use iced_x86::Register;
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterXmm, CodeAssembler, CodeLabel, get_xmm, ptr,
+};
+use isa::{CmpOp, Rounding};
+
+use super::{Refused, Result};
+use crate::operation::{Bits, Conversion, Float};
+
+/// A vector register of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Vector(pub u8);
+
+/// A register with a bit or an element for each lane of a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mask(pub u8);
+
+/// The mask that any primitive may change.
+pub(super) const MASK: Mask = Mask(7);
+
+/// Where a result goes: other lanes than those of the mask keep their elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub register: Vector,
+    pub mask: Option<Mask>,
+}
+
+impl From<Vector> for Target {
+    fn from(register: Vector) -> Target {
+        Target { register, mask: None }
+    }
+}
+
+/// Where a predicate is.
+#[derive(Clone, Copy)]
+pub(super) enum Chooser {
+    Register(Mask),
+    Memory(AsmMemoryOperand),
+}
+
+/// Where an access to scattered places goes: a base, offsets from it, and bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Scattered<'o> {
+    /// For each chunk of 4 bytes its offsets, or for each chunk of 8 bytes.
+    pub offsets: &'o [Vector],
+    /// Offsets have 8 bytes.
+    pub wide: bool,
+    pub bytes: i32,
+}
+
+/// The lowest number of a register.
+pub(super) fn low_number(register: Vector) -> Result<AsmRegisterXmm> {
+    get_xmm(Register::XMM0 + u32::from(register.0)).ok_or(Refused)
+}
+
+/// An assembler, and the constants behind its code.
+pub(super) struct Assembler {
+    code: CodeAssembler,
+    /// Vectors.
+    pub constants: Vec<(CodeLabel, [u64; 8])>,
+}
+
+impl Assembler {
+    pub fn new() -> Result<Assembler> {
+        Ok(Assembler { code: CodeAssembler::new(64)?, constants: Vec::new() })
+    }
+
+    /// A vector of constants behind the code. Shorter vectors are its beginning.
+    pub fn constant(&mut self, lanes: [u64; 8]) -> AsmMemoryOperand {
+        let known = self.constants.iter().find(|(_, other)| *other == lanes);
+        let label = known.map(|(label, _)| *label).unwrap_or_else(|| {
+            let label = self.create_label();
+            self.constants.push((label, lanes));
+            label
+        });
+        ptr(label)
+    }
+}
+
+impl Deref for Assembler {
+    type Target = CodeAssembler;
+
+    fn deref(&self) -> &CodeAssembler {
+        &self.code
+    }
+}
+
+impl DerefMut for Assembler {
+    fn deref_mut(&mut self) -> &mut CodeAssembler {
+        &mut self.code
+    }
+}
+
+/// What a host computes. Primitives change [`MASK`] and [`Host::SECOND`], but none of the other registers.
+pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
+    fn add_vectors(&mut self, dst: Target, a: Vector, b: Vector, wide: bool) -> Result;
+    fn add_place(&mut self, dst: Target, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
+    /// Extends one half of 32-bit values to 64 bits.
+    fn widen(&mut self, to: Vector, from: Vector, upper: bool, signed: bool) -> Result;
+    /// The low halves of two vectors, in the scratch register. Changes `other`.
+    fn narrow(&mut self, first: Vector, second: Vector, other: Vector) -> Result;
+    /// Puts the low half of a vector behind that of the scratch register.
+    fn join_low(&mut self, upper: Vector) -> Result;
+    /// Multiplies the scratch register by the low halves of elements.
+    fn multiply_halves(&mut self, other: Vector, signed: bool) -> Result;
+    /// The low halves of products, in the scratch register.
+    fn multiply(&mut self, a: Vector, b: Vector, wide: bool) -> Result;
+    /// `b` may be the scratch register, which is zero for a negation.
+    fn bits(&mut self, dst: Target, op: Bits, wide: bool, a: Vector, b: Vector) -> Result;
+    /// Arithmetic but for minima and maxima. NaNs are the host's.
+    fn float(
+        &mut self,
+        dst: Target,
+        op: Float,
+        wide: bool,
+        rounding: Rounding,
+        sources: [Vector; 3],
+    ) -> Result;
+    /// The minimum or maximum, in the scratch register.
+    fn extreme(&mut self, op: Float, wide: bool, a: Vector, b: Vector) -> Result;
+    /// `x = x op y` on single f32 numbers. `Rcp`: `y / x`, `Fma`: `x * factor + y`.
+    fn float_scalar(
+        &mut self,
+        op: Float,
+        rounding: Rounding,
+        x: AsmRegisterXmm,
+        y: AsmRegisterXmm,
+        factor: AsmRegisterXmm,
+    ) -> Result;
+    /// Makes the NaNs of f32 those of PTX.
+    fn canonicalize(&mut self, register: Vector) -> Result;
+    /// f32 as integers, in the scratch register. `other`: for unsigned ones, if the host needs it.
+    fn round_to_integer(
+        &mut self,
+        a: Vector,
+        signed: bool,
+        rounding: Rounding,
+        other: Option<Vector>,
+    ) -> Result;
+    /// The absolute value or the negation of f64, in the scratch register.
+    fn double_sign(&mut self, op: Bits, a: Vector) -> Result;
+    /// Integers of 64 bits as f64.
+    fn double_from_wide(&mut self, dst: Target, a: Vector, signed: bool, rounding: Rounding) -> Result;
+    /// One half of 32-bit values as f64, exactly.
+    fn double_from_half(&mut self, dst: Target, from: Vector, upper: bool, conversion: Conversion) -> Result;
+    /// f64 as values of 32 bits, in the low half of a register.
+    fn narrow_double(&mut self, to: Vector, a: Vector, conversion: Conversion, rounding: Rounding) -> Result;
+    fn compare_float(&mut self, to: Mask, op: CmpOp, wide: bool, a: Vector, b: Vector) -> Result;
+    fn compare_integer(
+        &mut self,
+        to: Mask,
+        op: CmpOp,
+        unsigned: bool,
+        wide: bool,
+        a: Vector,
+        b: Vector,
+    ) -> Result;
+    /// The lanes whose element is a NaN of f64, but not this one.
+    fn other_nans(&mut self, a: Vector, nan: AsmMemoryOperand) -> Result;
+}
+
+/// The vectors of a host, and its memory. What primitives change: as for [`Arithmetic`].
+pub(super) trait Host: Arithmetic {
+    /// Bytes of a vector.
+    const BYTES: usize;
+    /// The registers for the words of a loop and for the values of a basic block: the first ones.
+    const VECTORS: u8;
+    /// The vectors that words take at most, the first try first: basic blocks need the others.
+    const WORD_VECTORS: &'static [usize];
+    const SCRATCH: Vector;
+    /// A second one, if there is one.
+    const SECOND: Option<Vector>;
+    /// The register that has the NaN of PTX.
+    const NAN: Option<Vector>;
+    /// Registers for the predicates of a basic block.
+    const MASKS: &'static [Mask];
+    /// A target may have a mask whatever writes to it. Otherwise only `copy` knows masks.
+    const MERGES: bool;
+    /// There are so few registers that the chunks of an operation share them.
+    const FEW: bool;
+    /// `is_inside` and `round_to_integer` need a third register.
+    const NEEDS_ANOTHER: bool;
+
+    fn new(assembler: Assembler) -> Self;
+
+    /// Elements of a vector.
+    fn lanes(wide: bool) -> usize {
+        if wide { Self::BYTES / 8 } else { Self::BYTES / 4 }
+    }
+
+    /// Fills the registers that are always the same. Changes `ecx`.
+    fn begin(&mut self) -> Result;
+    /// Takes the lanes `eax`, for `lanes_of`.
+    fn take_lanes(&mut self) -> Result;
+    /// Takes the lanes of the call. May change `eax`.
+    fn take_lanes_of_call(&mut self) -> Result;
+    /// The lanes of a chunk. May be `MASK`.
+    fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask>;
+    /// Saves or loads the masks that functions may change.
+    fn save_masks(&mut self, saves: bool) -> Result;
+    fn load(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
+    fn store(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool) -> Result;
+    /// Merges into memory of the gang.
+    fn merge(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool, mask: Mask) -> Result;
+    fn copy(&mut self, dst: Target, from: Vector, wide: bool) -> Result;
+    /// Loads the result of a function, whatever the target.
+    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result;
+    /// Loads elements of these lanes, or one element for them. Touches no other memory.
+    fn load_lanes(
+        &mut self,
+        dst: Target,
+        place: AsmMemoryOperand,
+        mask: Mask,
+        one: bool,
+        wide: bool,
+    ) -> Result;
+    /// Stores elements of the lanes `eax`. Touches no other memory.
+    fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result;
+    /// Clears the scratch register and takes the lanes, for `gather`.
+    fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result;
+    /// Loads a chunk from `rcx` and offsets to the scratch register. `other`: unless offsets are as wide as elements.
+    fn gather(&mut self, from: Scattered, chunk: usize, wide: bool, other: Option<Vector>) -> Result;
+    /// Stores a chunk of the lanes `eax`. Changes `rdx`.
+    fn scatter(&mut self, to: Scattered, chunk: usize, wide: bool, value: Vector) -> Result;
+    /// `narrow` is `rcx`, or its low half.
+    fn broadcast(&mut self, to: Vector, from: AsmRegister64, low: AsmRegister32, wide: bool) -> Result;
+    fn broadcast_place(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
+    /// The lanes of a chunk for which a predicate holds.
+    fn chosen(&mut self, chooser: Chooser, chunk: usize, wide: bool) -> Result<Mask>;
+    /// `a` for the lanes of the mask, otherwise `b`, in the scratch register.
+    fn choose(&mut self, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result;
+    /// Loads the number that offsets must be below, for `is_inside`.
+    fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
+    /// The lanes whose offset is below the bound in the scratch register and has none of some bits.
+    fn is_inside(
+        &mut self,
+        offset: Vector,
+        unaligned: AsmMemoryOperand,
+        other: Option<Vector>,
+        wide: bool,
+    ) -> Result;
+    /// A bit for each lane of a mask.
+    fn mask_bits(&mut self, to: AsmRegister32, mask: Mask, wide: bool) -> Result;
+    /// Puts the bits of `MASK` below those of a mask.
+    fn join_halves(&mut self, to: Mask) -> Result;
+    /// The bits of masks of all parts.
+    fn joined(&mut self, masks: &[Mask], to: AsmRegister32) -> Result;
+    /// Masks of all parts from the bits in `ecx`.
+    fn split(&mut self, masks: &[Mask]) -> Result;
+}
