@@ -77,6 +77,8 @@ pub struct Frame {
     pub(crate) saved_words: [u64; 8],
     /// The lanes at the current basic block, for hosts without masks: all bits of a lane's element, or none.
     pub(crate) lane_masks: [u32; 16],
+    /// `mxcsr` while another rounding is in it.
+    pub(crate) control: u32,
 }
 
 impl Frame {
@@ -111,6 +113,7 @@ impl Frame {
             saved_masks: [0; 8],
             saved_words: [0; 8],
             lane_masks: [0; 16],
+            control: 0,
         }
     }
 }

@@ -9,8 +9,8 @@ pub const ENGINE_VARIABLE: &str = "PTXVM_ENGINE";
 
 /// When the interpreter runs a loop as native code. The results are the same bits.
 ///
-/// Only loops of common operations, in which no lane looks at others, have native code, and only on hosts with AVX-512 or AVX2. A
-/// launch that is observed, profiled, shuffled, deterministic or limited in its steps has none: native code
+/// Only loops of common operations, in which no lane looks at others, have native code, and only on hosts with AVX-512 or
+/// AVX2. A launch that is observed, profiled, shuffled, deterministic or limited in its steps has none: native code
 /// takes time slices of other lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,26 +1,27 @@
 //! What the host computes.
 
-use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, AsmRegisterYmm, xmm15};
+use std::mem::offset_of;
+
+use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, AsmRegisterYmm, ptr, rdi, xmm15};
 use isa::{CmpOp, Rounding};
 
 use super::super::operations::float_predicate;
 use super::super::{NAN_BITS, Refused, Result};
 use super::{Arithmetic, Avx2, Host, Mask, S, T, Target, Vector, xmm, ymm};
+use crate::native::Frame;
 use crate::operation::{Bits, Conversion, Float};
 
 const UNORDERED: i32 = 3;
 const ORDERED: i32 = 7;
 
-/// The bits of `mxcsr` for a rounding, where all exceptions are masked, as programs have it.
+/// What `mxcsr` is for a rounding, with all exceptions masked.
 fn control(rounding: Rounding) -> Result<u32> {
-    Ok(0x1f80
-        | match rounding {
-            Rounding::NearestEven => 0,
-            Rounding::TowardNegative => 0x2000,
-            Rounding::TowardPositive => 0x4000,
-            Rounding::TowardZero => 0x6000,
-            _ => return Err(Refused),
-        })
+    Ok(match rounding {
+        Rounding::TowardNegative => 0x3f80,
+        Rounding::TowardPositive => 0x5f80,
+        Rounding::TowardZero => 0x7f80,
+        _ => return Err(Refused),
+    })
 }
 
 /// The operand of `vroundps`, which signals nothing.
@@ -37,12 +38,12 @@ fn rounding_operand(rounding: Rounding) -> Result<i32> {
 impl Avx2 {
     /// Changes the host's rounding for what `write` emits.
     fn rounded(&mut self, rounding: Rounding, write: impl FnOnce(&mut Avx2) -> Result) -> Result {
-        let (other, usual) = (control(rounding)?, control(Rounding::NearestEven)?);
-        if other == usual {
+        if rounding == Rounding::NearestEven {
             return write(self);
         }
-        let (other, usual) = (self.singles(other), self.singles(usual));
-        self.vldmxcsr(other)?;
+        let (control, usual) = (self.singles(control(rounding)?), ptr(rdi + offset_of!(Frame, control)));
+        self.vstmxcsr(usual)?;
+        self.vldmxcsr(control)?;
         write(self)?;
         Ok(self.vldmxcsr(usual)?)
     }
