@@ -89,7 +89,8 @@ impl<H: Host> Emitter<'_, H> {
         let places = self.check(access)?;
         for (element, &slot) in src.iter().enumerate() {
             for chunk in 0..self.chunks(slot) {
-                let register = self.number(slot, chunk)?;
+                // It may have been stored meanwhile, with the NaNs of the host.
+                let register = self.bits(slot, chunk)?;
                 self.store_chunk(access, &places, element, slot, chunk, register)?;
                 self.unpin();
             }
