@@ -22,10 +22,12 @@ const WORDS: [u32; 16] = [
 ];
 const PAIRS: usize = WORDS.len() * WORDS.len();
 
-/// f64 with the same meaning, but for the last one.
+/// f64 with the same meaning, but for four.
 fn wide(index: usize) -> u64 {
     let single = f32::from_bits(WORDS[index]);
     match index {
+        // It is less than 2^31, and rounds to that.
+        6 => 2_147_483_647.5f64.to_bits(),
         // A signalling NaN.
         12 => 0x7ff0_0000_0000_0001,
         13 => 0xfff8_0000_1234_5678,

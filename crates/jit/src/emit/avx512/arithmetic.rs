@@ -303,17 +303,18 @@ impl Arithmetic for Avx512 {
     }
 
     fn narrow_double(&mut self, to: Vector, a: Vector, conversion: Conversion, rounding: Rounding) -> Result {
-        let (to, a) = (low(to)?, zmm(a)?);
-        let rounded = rounded!(a, rounding);
+        let (whole, to, a) = (zmm(to)?, low(to)?, zmm(a)?);
         if conversion == Conversion::ToSingle {
+            let rounded = rounded!(a, rounding);
             return Ok(self.vcvtpd2ps(to, rounded)?);
         }
-        // The host makes the least integer of numbers that are too large.
-        self.vcvtpd2dq(to, rounded)?;
-        let bound = self.constant([2f64.powi(31).to_bits(); 8]);
-        self.vcmppd(k7, a, bound, float_predicate(CmpOp::Ge))?;
-        let greatest = self.constant([0x7fff_ffff_7fff_ffff; 8]);
-        Ok(self.vmovdqu32(to.k7(), greatest)?)
+        // Numbers that round to more than the greatest integer become it. Of a NaN the host returns the second one, and makes the least
+        // integer of it.
+        let greatest = self.constant([f64::from(i32::MAX).to_bits(); 8]);
+        self.vmovdqu64(whole, greatest)?;
+        self.vminpd(whole, whole, a)?;
+        let rounded = rounded!(whole, rounding);
+        Ok(self.vcvtpd2dq(to, rounded)?)
     }
 
     fn compare_float(&mut self, to: Mask, op: CmpOp, wide: bool, a: Vector, b: Vector) -> Result {
