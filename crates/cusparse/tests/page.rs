@@ -12,8 +12,8 @@ From the declarations in crates/cusparse, by `PTXVM_WRITE_DOCS=1 cargo test -p p
 `ptxvm exec` gives it to a program that links or opens cuSPARSE, before NVIDIA's own. It needs ptxvm's [driver](libcuda.md): with another one, \
 `cusparseCreate` returns `CUSPARSE_STATUS_NOT_INITIALIZED` and stderr says why.
 
-- Work runs in the stream of the handle, in order with kernels and copies, on all cores. A stream that captures a graph gets a node. Functions that return \
-counts to the host wait for the stream, so a stream that captures cannot have them.
+- Work runs in the stream of the handle, in order with kernels and copies, on all cores. A stream that captures a graph gets a node. A sum for \
+the host is written whenever the graph has run. Functions that return counts to the host wait for the stream, so a stream that captures cannot have them.
 - Matrices may be CSR, CSC, COO, BSR, Blocked-ELL and Sliced-ELL where the manual's tables have them, with indices of 32 and 64 bits from 0 or 1. Rows need \
 not be sorted, and may have an element twice, which then counts as the sum. An index below the base is padding in the two ELL formats.
 - Numbers are `float`, `double` and their complex types; products also take `__half` and `__nv_bfloat16` with sums of `float`, and integers of 8 bits \
