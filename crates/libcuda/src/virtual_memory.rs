@@ -340,7 +340,13 @@ api! { API:
     }
     /// Takes what is mapped at addresses away.
     cuMemUnmap 10020 "cuMemUnmap" (address: CUdeviceptr, bytes: usize) {
-        Context::current()?.synchronize()?;
+        let owner = driver()?.allocations.find(address).map(|allocation| allocation.context);
+        match Context::current_or(owner) {
+            Ok(context) => context.synchronize()?,
+            // The context in which it was mapped has gone, and all work with it.
+            Err(Status::CUDA_ERROR_INVALID_CONTEXT) => {}
+            Err(broken) => return Err(broken),
+        }
         unmap(address, bytes as u64)
     }
     /// Lets devices reach what is mapped at addresses, or not any more. The memory's own device does from the beginning.

@@ -190,6 +190,23 @@ fn memory_of_all_kinds() {
 }
 
 #[test]
+fn physical_memory_needs_no_context() {
+    module();
+    const BYTES: usize = 2 << 20;
+    let properties: [u32; 8] = [1, 0, 1, 0, 0, 0, 0, 0];
+    let (mut context, mut range, mut handle) = (null_mut(), 0, 0);
+    ok!(cuCtxSetCurrent(null_mut()));
+    ok!(cuMemCreate(&raw mut handle, BYTES, properties.as_ptr().cast(), 0));
+    ok!(cuCtxCreate_v2(&raw mut context, 0, 0));
+    ok!(cuMemAddressReserve(&raw mut range, BYTES, 0, 0, 0));
+    ok!(cuMemMap(range, BYTES, 0, handle, 0));
+    ok!(cuMemRelease(handle));
+    ok!(cuCtxDestroy_v2(context));
+    ok!(cuMemUnmap(range, BYTES));
+    ok!(cuMemAddressFree(range, BYTES));
+}
+
+#[test]
 fn virtual_memory_is_mapped_piece_by_piece() {
     let module = module();
     let kernel = function(module, c"add");
