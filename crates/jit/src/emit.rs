@@ -36,7 +36,7 @@ use crate::operation::Operation;
 use crate::{MOST_EVENS, MOST_WORDS};
 use avx2::Avx2;
 use avx512::Avx512;
-use host::{Assembler, Host, Mask, Target, Vector};
+use host::{Assembler, Destination, HostVectors, Mask, Vector};
 use leave::Stub;
 
 /// The NaN that arithmetic on f32 makes.
@@ -83,7 +83,7 @@ pub(crate) fn emit(source: &Loop, host: crate::Host, form: impl Fn(Slot) -> Opti
 }
 
 /// `groups`: of 16 lanes. `spills`: values may be in memory, if the host has too few registers.
-fn emit_for<H: Host>(
+fn emit_for<H: HostVectors>(
     source: &Loop,
     groups: usize,
     spills: bool,
@@ -93,7 +93,7 @@ fn emit_for<H: Host>(
 }
 
 /// `word_vectors`: the vectors that words take at most.
-fn emit_with<H: Host>(
+fn emit_with<H: HostVectors>(
     source: &Loop,
     groups: usize,
     spills: bool,
@@ -169,7 +169,7 @@ fn pending_place(place: usize) -> AsmMemoryOperand {
     dword_ptr(rdi + (offset_of!(Frame, pending) + 4 * place))
 }
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// Decides where each slot is.
     fn lay_out(&mut self) -> Result {
         let (mut scalar, mut vector) = (BTreeSet::new(), BTreeSet::new());

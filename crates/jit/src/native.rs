@@ -208,8 +208,8 @@ impl Native {
     /// Takes lanes through the loop.
     ///
     /// # Safety
-    /// The frame must be made for this code, the machine must be the [`Host`](crate::Host) that it was compiled for, and every word must point to 16
-    /// elements for each part. They are written if the loop defines the word. The host memory of each region must be there,
+    /// The frame must be made for this code, the machine must be the [`Host`](crate::Host) that it was compiled for, and every
+    /// word must point to 16 elements for each group. They are written if the loop defines the word. The host memory of each region must be there,
     /// and may be written if a store has the region.
     pub unsafe fn run(&self, frame: &mut Frame) {
         #[cfg(all(target_arch = "x86_64", unix))]

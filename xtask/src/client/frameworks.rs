@@ -152,9 +152,9 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
             ("CUPY_TEST_GPU_LIMIT", "1".to_owned()),
             ("CUPY_CACHE_DIR", site.scratch.join("cache").display().to_string()),
         ],
-        limit: 1800,
+        limit: 900,
         least: 160,
-        share: 97,
+        share: 99,
         ..Suite::default()
     };
     suite.run(site)

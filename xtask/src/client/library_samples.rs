@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
-use super::toolkit::{PACKAGES, Toolkit, a_few_at_a_time, first, run_to_end};
-use super::{Outcome, Site, succeed};
+use super::toolkit::{PACKAGES, Toolkit, a_few_at_a_time, cloned, first, run_to_end};
+use super::{Outcome, Site};
 
 const REPOSITORY: &str = "https://github.com/NVIDIA/CUDALibrarySamples";
 /// The folders of the libraries that we have.
@@ -43,10 +42,7 @@ struct Sample {
 /// # Errors
 /// When there is no compiler, or there are no samples.
 pub fn run(site: &Site) -> Result<Outcome, String> {
-    let root = site.scratch.join("CUDALibrarySamples");
-    if !root.exists() {
-        succeed(Command::new("git").args(["clone", "--quiet", "--depth", "1", REPOSITORY]).arg(&root))?;
-    }
+    let root = cloned(site, REPOSITORY)?;
     let toolkit = Toolkit::install(site, PACKAGES)?;
     let mut samples = Vec::new();
     for folder in FOLDERS {

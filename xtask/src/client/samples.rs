@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use super::toolkit::{PACKAGES, Toolkit, a_few_at_a_time, first, run_to_end};
-use super::{Outcome, Site, succeed};
+use super::toolkit::{PACKAGES, Toolkit, a_few_at_a_time, cloned, first, run_to_end};
+use super::{Outcome, Site};
 
 const REPOSITORY: &str = "https://github.com/NVIDIA/cuda-samples";
 /// At least so many must pass.
 const BAR: usize = 70;
+
 /// A line of `samples.txt`.
 struct Sample<'t> {
     /// `0_Introduction/vectorAdd`
@@ -66,11 +67,10 @@ struct Place {
 /// # Errors
 /// When there is no compiler, or there are no samples.
 pub fn run(site: &Site) -> Result<Outcome, String> {
-    let folder = site.scratch.join("cuda-samples");
-    if !folder.exists() {
-        succeed(Command::new("git").args(["clone", "--quiet", "--depth", "1", REPOSITORY]).arg(&folder))?;
-    }
-    let place = Place { samples: folder.join("Samples"), toolkit: Toolkit::install(site, PACKAGES)? };
+    let place = Place {
+        samples: cloned(site, REPOSITORY)?.join("Samples"),
+        toolkit: Toolkit::install(site, PACKAGES)?,
+    };
     let all = include_str!("samples.txt").lines().filter_map(Sample::of);
     let chosen = |sample: &Sample<'_>| {
         site.words.is_empty() || site.words.iter().any(|word| sample.path.contains(word))

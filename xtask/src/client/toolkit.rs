@@ -59,16 +59,7 @@ impl Toolkit {
     /// When there is no Python, no way to its packages, or no build of ours.
     pub fn install(site: &Site, packages: &[&str]) -> Result<Toolkit, String> {
         let (scratch, built) = (&site.scratch, site.ptxvm.parent().ok_or("there is no folder of libraries")?);
-        let environment = scratch.join("venv");
-        let installed = environment.join("installed");
-        if fs::read_to_string(&installed).unwrap_or_default() != packages.join("\n") {
-            succeed(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-            succeed(Command::new(environment.join("bin/pip")).args(["install", "--quiet"]).args(packages))?;
-            fs::write(&installed, packages.join("\n"))
-                .map_err(|error| format!("{}: {error}", installed.display()))?;
-        }
-        let folder = fs::read_dir(environment.join("lib")).ok().and_then(|mut folders| folders.next()?.ok());
-        let folder = folder.ok_or("the environment of Python has no packages")?;
+        site.python(packages)?;
         let libraries = scratch.join("lib");
         fs::create_dir_all(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
         for (name, of) in LIBRARIES {
@@ -77,8 +68,12 @@ impl Toolkit {
             symlink(built.join(format!("libptxvm_{of}.so")), &link)
                 .map_err(|error| format!("{}: {error}", link.display()))?;
         }
-        let packages = folder.path().join("site-packages");
-        Ok(Toolkit { packages, libraries, ptxvm: site.ptxvm.clone(), device: site.device.clone() })
+        Ok(Toolkit {
+            packages: site.packages(),
+            libraries,
+            ptxvm: site.ptxvm.clone(),
+            device: site.device.clone(),
+        })
     }
 
     /// nvcc itself.
@@ -133,12 +128,24 @@ impl Toolkit {
         match status {
             None => Err(format!("it takes more than {CPU_SECONDS} s of processor time")),
             Some(status) if !status.success() => {
-                Err(format!("{status}: {}", first(&text, &["ptxvm:", "rror", "FAIL"])))
+                Err(format!("{status}: {}", first(&text, &["not supported", "rror", "FAIL", "ptxvm:"])))
             }
             Some(_) if text.contains("FAILED") => Err(first(&text, &["FAILED"])),
             Some(_) => Ok(text),
         }
     }
+}
+
+/// A repository, cloned into the scratch folder unless it is there.
+///
+/// # Errors
+/// When there is no git, or no way to it.
+pub fn cloned(site: &Site, address: &str) -> Result<PathBuf, String> {
+    let folder = site.scratch.join(address.rsplit('/').next().unwrap_or(address));
+    if !folder.exists() {
+        succeed(Command::new("git").args(["clone", "--quiet", "--depth", "1", address]).arg(&folder))?;
+    }
+    Ok(folder)
 }
 
 /// Does something with all of a list, a few at a time: for compilers.

@@ -211,7 +211,7 @@ descriptor! {
 
 descriptor! {
     /// What the program wants of an emulated product (`cublasLtEmulationDesc_t`): remembered, since none is emulated.
-    Emulation, b"LtEd";
+    EmulationDesc, b"LtEd";
     5 count: u64, u64 = 0;
     1 special_values: u32, u32 = 0xffff;
     3 most_bits: i32, i32 = 0;
@@ -223,7 +223,7 @@ descriptor! {
 // What an object of the program has, in the headers of CUDA 12.0 (these have grown since).
 const _: () = assert!(size_of::<Layout>() <= 64 && size_of::<TransformDesc>() <= 64);
 const _: () = assert!(size_of::<MatmulDesc>() <= 184 && size_of::<Preference>() <= 80);
-const _: () = assert!(size_of::<Emulation>() <= 64);
+const _: () = assert!(size_of::<EmulationDesc>() <= 64);
 
 /// The object that the program names.
 ///
@@ -386,17 +386,17 @@ api! { API: Status, name;
         get::<Preference>(object, attribute, value, bytes, written)
     }
     /// Describes what the program wants of emulated products.
-    cublasLtEmulationDescCreate (result: Out<Ptr, Cublas>) { create(result, Emulation::default()) }
+    cublasLtEmulationDescCreate (result: Out<Ptr, Cublas>) { create(result, EmulationDesc::default()) }
     /// The same, in memory of the program.
-    cublasLtEmulationDescInit_internal (object: Ptr, bytes: usize) { init(object, bytes, Emulation::default()) }
+    cublasLtEmulationDescInit_internal (object: Ptr, bytes: usize) { init(object, bytes, EmulationDesc::default()) }
     /// Gives a description back.
-    cublasLtEmulationDescDestroy (object: Ptr) { destroy::<Emulation>(object) }
+    cublasLtEmulationDescDestroy (object: Ptr) { destroy::<EmulationDesc>(object) }
     /// Changes an attribute: remembered, without effect. A product that is to report how many bits it kept is not supported.
     cublasLtEmulationDescSetAttribute (object: Ptr, attribute: u32, value: Ptr, bytes: usize) {
-        set::<Emulation>(object, attribute, value, bytes)
+        set::<EmulationDesc>(object, attribute, value, bytes)
     }
     /// An attribute.
     cublasLtEmulationDescGetAttribute (object: Ptr, attribute: u32, value: Ptr, bytes: usize, written: Out<usize, Cublas>) {
-        get::<Emulation>(object, attribute, value, bytes, written)
+        get::<EmulationDesc>(object, attribute, value, bytes, written)
     }
 }

@@ -6,7 +6,7 @@ use linalg::{C32, C64, Dense, Kind, Matrix, Operation, Scalar, Vector, product};
 use mathlib::{Error, Range, api};
 
 use super::algorithm::Algorithm;
-use super::descriptor::{self, Emulation, MatmulDesc};
+use super::descriptor::{self, EmulationDesc, MatmulDesc};
 use super::epilogue::{Beside, Epilogue, largest};
 use super::operand::{Loaded, Operand, Order, Place, Seen};
 use crate::call::{Call, Coefficient, refuse};
@@ -102,7 +102,7 @@ impl Program {
             return Err(Status::INVALID_VALUE);
         }
         let emulation: Ptr = std::ptr::with_exposed_provenance_mut(desc.emulation as usize);
-        let reports_bits = !emulation.is_null() && descriptor::read::<Emulation>(emulation)?.count != 0;
+        let reports_bits = !emulation.is_null() && descriptor::read::<EmulationDesc>(emulation)?.count != 0;
         let epilogue = Epilogue::of(desc.epilogue)?;
         let other = |number: i8, first| match u32::try_from(number) {
             Ok(number) => kind(number),

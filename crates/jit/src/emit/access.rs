@@ -10,7 +10,7 @@ use ir::Slot;
 
 use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
-use super::{Emitter, GROUP_LANES, Host, Refused, Result, Vector};
+use super::{Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Region};
 use crate::operation::Access;
@@ -42,7 +42,7 @@ impl Places {
     }
 }
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// How the addresses of an access step, if all are as well aligned as the first one.
     pub(super) fn even_address(&self, access: &Access) -> Option<Form> {
         let form = *self.forms.get(&access.base)?;

@@ -16,7 +16,9 @@ use iced_x86::code_asm::{
     rcx, rdi, rdx, xmm14, xmm15, ymm14, ymm15,
 };
 
-use super::host::{Arithmetic, Assembler, Chooser, Host, MASK, Mask, Scattered, Target, Vector, low_number};
+use super::host::{
+    Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector, low_number,
+};
 use super::{GROUP_LANES, Refused, Result};
 use crate::native::Frame;
 
@@ -99,7 +101,7 @@ impl Avx2 {
     }
 }
 
-impl Host for Avx2 {
+impl HostVectors for Avx2 {
     const BYTES: usize = 32;
     const VECTORS: u8 = 14;
     const WORD_VECTORS: &'static [usize] = &[8, 4, 0];
@@ -165,7 +167,7 @@ impl Host for Avx2 {
         Ok(self.vmovdqu(place, S)?)
     }
 
-    fn copy(&mut self, dst: Target, from: Vector, _: bool) -> Result {
+    fn copy(&mut self, dst: Destination, from: Vector, _: bool) -> Result {
         let (to, from) = (ymm(dst.register)?, ymm(from)?);
         match dst.mask {
             Some(_) => self.vblendvps(to, to, from, T)?,
@@ -175,11 +177,18 @@ impl Host for Avx2 {
         Ok(())
     }
 
-    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result {
+    fn load_result(&mut self, dst: Destination, place: AsmMemoryOperand, wide: bool) -> Result {
         self.load(dst.register, place, wide)
     }
 
-    fn load_lanes(&mut self, dst: Target, place: AsmMemoryOperand, _: Mask, one: bool, wide: bool) -> Result {
+    fn load_lanes(
+        &mut self,
+        dst: Destination,
+        place: AsmMemoryOperand,
+        _: Mask,
+        one: bool,
+        wide: bool,
+    ) -> Result {
         let dst = ymm(dst.register)?;
         match (one, wide) {
             // Some lane of the group is here, and all lanes have its address.

@@ -14,7 +14,7 @@ use iced_x86::code_asm::{
     eax, ecx, get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
 };
 
-use super::host::{Arithmetic, Assembler, Chooser, Host, MASK, Mask, Scattered, Target, Vector};
+use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector};
 use super::{NAN_BITS, Refused, Result};
 use crate::native::Frame;
 
@@ -69,7 +69,7 @@ fn masked_place(place: AsmMemoryOperand, mask: Mask) -> AsmMemoryOperand {
     }
 }
 
-fn target(dst: Target) -> Result<AsmRegisterZmm> {
+fn destination(dst: Destination) -> Result<AsmRegisterZmm> {
     let register = zmm(dst.register)?;
     Ok(dst.mask.map_or(register, |mask| masked(register, mask)))
 }
@@ -88,7 +88,7 @@ impl Avx512 {
     }
 }
 
-impl Host for Avx512 {
+impl HostVectors for Avx512 {
     const BYTES: usize = 64;
     const VECTORS: u8 = 30;
     const WORD_VECTORS: &'static [usize] = &[22];
@@ -159,8 +159,8 @@ impl Host for Avx512 {
         self.store(masked_place(place, mask), from, wide)
     }
 
-    fn copy(&mut self, dst: Target, from: Vector, wide: bool) -> Result {
-        let (dst, from) = (target(dst)?, zmm(from)?);
+    fn copy(&mut self, dst: Destination, from: Vector, wide: bool) -> Result {
+        let (dst, from) = (destination(dst)?, zmm(from)?);
         if wide {
             self.vmovdqa64(dst, from)?;
         } else {
@@ -169,9 +169,9 @@ impl Host for Avx512 {
         Ok(())
     }
 
-    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result {
+    fn load_result(&mut self, dst: Destination, place: AsmMemoryOperand, wide: bool) -> Result {
         // A masked load merges.
-        let dst = target(dst)?;
+        let dst = destination(dst)?;
         if wide {
             self.vmovdqu64(dst, place)?;
         } else {
@@ -182,14 +182,14 @@ impl Host for Avx512 {
 
     fn load_lanes(
         &mut self,
-        dst: Target,
+        dst: Destination,
         place: AsmMemoryOperand,
         mask: Mask,
         one: bool,
         wide: bool,
     ) -> Result {
         let dst = match dst.mask {
-            Some(_) => target(dst)?,
+            Some(_) => destination(dst)?,
             None => masked(zmm(dst.register)?, mask).z(),
         };
         match (one, wide) {
@@ -303,7 +303,7 @@ impl Host for Avx512 {
 
     fn choose(&mut self, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result {
         self.copy(Self::SCRATCH.into(), b, wide)?;
-        self.copy(Target { register: Self::SCRATCH, mask: Some(mask) }, a, wide)
+        self.copy(Destination { register: Self::SCRATCH, mask: Some(mask) }, a, wide)
     }
 
     fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {

@@ -13,7 +13,7 @@ use ir::Slot;
 use isa::Rounding;
 
 use super::host::MASK;
-use super::{Block, Emitter, Host, Result, Vector};
+use super::{Block, Emitter, HostVectors, Result, Vector};
 use crate::loops::{Loop, operations};
 use crate::native::Frame;
 use crate::operation::{Bits, Conversion, Float, Operation};
@@ -57,7 +57,7 @@ pub(super) fn clean(source: &Loop) -> BTreeSet<Slot> {
     }
 }
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// Looks at the clean slots at the start of the loop.
     pub(super) fn check_clean(&mut self) -> Result {
         let enters = |slot: &Slot| self.source.live_in.contains(slot) || !self.is_defined(*slot);

@@ -27,14 +27,14 @@ pub(super) const MASK: Mask = Mask(7);
 
 /// Where a result goes: other lanes than those of the mask keep their elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct Destination {
     pub register: Vector,
     pub mask: Option<Mask>,
 }
 
-impl From<Vector> for Target {
-    fn from(register: Vector) -> Target {
-        Target { register, mask: None }
+impl From<Vector> for Destination {
+    fn from(register: Vector) -> Destination {
+        Destination { register, mask: None }
     }
 }
 
@@ -98,10 +98,10 @@ impl DerefMut for Assembler {
     }
 }
 
-/// What a host computes. Primitives change [`MASK`] and [`Host::SECOND`], but none of the other registers.
+/// What a host computes. Primitives change [`MASK`] and [`HostVectors::SECOND`], but none of the other registers.
 pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
-    fn add_vectors(&mut self, dst: Target, a: Vector, b: Vector, wide: bool) -> Result;
-    fn add_place(&mut self, dst: Target, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
+    fn add_vectors(&mut self, dst: Destination, a: Vector, b: Vector, wide: bool) -> Result;
+    fn add_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
     /// Extends one half of 32-bit values to 64 bits.
     fn widen(&mut self, to: Vector, from: Vector, upper: bool, signed: bool) -> Result;
     /// The low halves of two vectors, in the scratch register. Changes `other`.
@@ -113,11 +113,11 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
     /// The low halves of products, in the scratch register.
     fn multiply(&mut self, a: Vector, b: Vector, wide: bool) -> Result;
     /// `b` may be the scratch register, which is zero for a negation.
-    fn bits(&mut self, dst: Target, op: Bits, wide: bool, a: Vector, b: Vector) -> Result;
+    fn bits(&mut self, dst: Destination, op: Bits, wide: bool, a: Vector, b: Vector) -> Result;
     /// Arithmetic but for minima and maxima. NaNs are the host's.
     fn float(
         &mut self,
-        dst: Target,
+        dst: Destination,
         op: Float,
         wide: bool,
         rounding: Rounding,
@@ -147,9 +147,15 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
     /// The absolute value or the negation of f64, in the scratch register.
     fn double_sign(&mut self, op: Bits, a: Vector) -> Result;
     /// Integers of 64 bits as f64.
-    fn double_from_wide(&mut self, dst: Target, a: Vector, signed: bool, rounding: Rounding) -> Result;
+    fn double_from_wide(&mut self, dst: Destination, a: Vector, signed: bool, rounding: Rounding) -> Result;
     /// One half of 32-bit values as f64, exactly.
-    fn double_from_half(&mut self, dst: Target, from: Vector, upper: bool, conversion: Conversion) -> Result;
+    fn double_from_half(
+        &mut self,
+        dst: Destination,
+        from: Vector,
+        upper: bool,
+        conversion: Conversion,
+    ) -> Result;
     /// f64 as values of 32 bits, in the low half of a register.
     fn narrow_double(&mut self, to: Vector, a: Vector, conversion: Conversion, rounding: Rounding) -> Result;
     fn compare_float(&mut self, to: Mask, op: CmpOp, wide: bool, a: Vector, b: Vector) -> Result;
@@ -167,7 +173,7 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
 }
 
 /// The vectors of a host, and its memory. What primitives change: as for [`Arithmetic`].
-pub(super) trait Host: Arithmetic {
+pub(super) trait HostVectors: Arithmetic {
     /// Bytes of a vector.
     const BYTES: usize;
     /// The registers for the words of a loop and for the values of a basic block: the first ones.
@@ -181,7 +187,7 @@ pub(super) trait Host: Arithmetic {
     const NAN: Option<Vector>;
     /// Registers for the predicates of a basic block.
     const MASKS: &'static [Mask];
-    /// A target may have a mask whatever writes to it. Otherwise only `copy` knows masks.
+    /// A destination may have a mask whatever writes to it. Otherwise only `copy` knows masks.
     const MERGES: bool;
     /// There are so few registers that the chunks of an operation share them.
     const FEW: bool;
@@ -209,13 +215,13 @@ pub(super) trait Host: Arithmetic {
     fn store(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool) -> Result;
     /// Merges into memory of the gang.
     fn merge(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool, mask: Mask) -> Result;
-    fn copy(&mut self, dst: Target, from: Vector, wide: bool) -> Result;
-    /// Loads the result of a function, whatever the target.
-    fn load_result(&mut self, dst: Target, place: AsmMemoryOperand, wide: bool) -> Result;
+    fn copy(&mut self, dst: Destination, from: Vector, wide: bool) -> Result;
+    /// Loads the result of a function, whatever the destination.
+    fn load_result(&mut self, dst: Destination, place: AsmMemoryOperand, wide: bool) -> Result;
     /// Loads elements of these lanes, or one element for them. Touches no other memory.
     fn load_lanes(
         &mut self,
-        dst: Target,
+        dst: Destination,
         place: AsmMemoryOperand,
         mask: Mask,
         one: bool,

@@ -10,7 +10,7 @@ use iced_x86::code_asm::{
 use ir::Slot;
 
 use super::registers::local_place;
-use super::{Emitter, Host, Mask, Refused, Result, Vector};
+use super::{Emitter, HostVectors, Mask, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Held, Point};
 use crate::operation::Access;
@@ -52,7 +52,7 @@ fn place(offset: usize) -> AsmMemoryOperand {
     ptr(rdi + offset)
 }
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// The label of code by which the lanes leave before the current operation.
     pub(super) fn leave(&mut self) -> Result<CodeLabel> {
         let mut held: Vec<(Slot, Held)> = Vec::new();

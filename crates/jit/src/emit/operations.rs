@@ -7,11 +7,11 @@ use ir::Slot;
 use isa::{BoolOp, CmpOp, Rounding};
 
 use super::host::{Chooser, MASK};
-use super::{Emitter, Host, Mask, Result, Vector};
+use super::{Emitter, HostVectors, Mask, Result, Vector};
 use crate::Frame;
 use crate::operation::{Bits, Float, Operation, Ordering};
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn operation(&mut self, operation: &Operation) -> Result {
         if self.is_scalar(operation) && !matches!(operation, Operation::Compare { .. }) {
             return self.scalar(operation);

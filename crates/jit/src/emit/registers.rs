@@ -10,11 +10,11 @@ use iced_x86::code_asm::{
 };
 use ir::Slot;
 
-use super::{Block, Emitter, Host, Mask, Refused, Result, Target, Vector};
+use super::{Block, Destination, Emitter, HostVectors, Mask, Refused, Result, Vector};
 use crate::native::Frame;
 use crate::{MOST_PREDICATES, SPILLED};
 
-pub(super) fn local_place<H: Host>(index: usize) -> AsmMemoryOperand {
+pub(super) fn local_place<H: HostVectors>(index: usize) -> AsmMemoryOperand {
     ptr(rdi + (offset_of!(Frame, locals) + H::BYTES * index))
 }
 
@@ -22,7 +22,7 @@ fn local_predicate_place(index: usize) -> AsmMemoryOperand {
     dword_ptr(rdi + (offset_of!(Frame, local_predicates) + 4 * index))
 }
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// The slot passes between basic blocks, or into the loop.
     pub(super) fn is_word(&self, slot: Slot) -> bool {
         self.layout.words.iter().any(|value| value.slot == slot)
@@ -136,7 +136,7 @@ impl<H: Host> Emitter<'_, H> {
         &mut self,
         (slot, chunk): (Slot, usize),
         raw: bool,
-        write: impl FnOnce(&mut H, Target) -> Result,
+        write: impl FnOnce(&mut H, Destination) -> Result,
     ) -> Result {
         let key = (slot, chunk);
         self.block.stored.remove(&key);
@@ -162,7 +162,7 @@ impl<H: Host> Emitter<'_, H> {
         }
         if let (Some(word), None, false) = (word, copy, raw && visible || needed && !H::MERGES) {
             let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
-            return write(&mut self.asm, Target { register: word, mask });
+            return write(&mut self.asm, Destination { register: word, mask });
         }
         let first = copy.unwrap_or(H::SCRATCH);
         write(&mut self.asm, first.into())?;
@@ -179,7 +179,7 @@ impl<H: Host> Emitter<'_, H> {
             return self.asm.store(place, first, wide);
         };
         let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
-        self.asm.copy(Target { register: word, mask }, first, self.is_wide(slot))
+        self.asm.copy(Destination { register: word, mask }, first, self.is_wide(slot))
     }
 
     /// Loads a predicate.

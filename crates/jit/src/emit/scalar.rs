@@ -9,12 +9,12 @@ use ir::Slot;
 use isa::{CmpOp, Rounding};
 
 use super::host::low_number;
-use super::{Emitter, Host, NAN_BITS, Refused, Result, Vector};
+use super::{Emitter, HostVectors, NAN_BITS, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::Frame;
 use crate::operation::{Bits, Float, Operation, Ordering};
 
-impl<H: Host> Emitter<'_, H> {
+impl<H: HostVectors> Emitter<'_, H> {
     /// The operation runs once for all lanes.
     pub(super) fn is_scalar(&self, operation: &Operation) -> bool {
         match operation {

@@ -3,15 +3,9 @@
 
 use jit::{Form, Host, Loop};
 use ptxvm::Module;
+use test_utils::words::digest;
 
 use super::Writer;
-
-/// FNV-1a.
-fn digest(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
 
 /// A line for each loop of a text: the digest of its code for a host and each of some ways in which slots step.
 fn lines(host: Host, name: &str, text: &str) -> Vec<String> {
@@ -27,7 +21,9 @@ fn lines(host: Host, name: &str, text: &str) -> Vec<String> {
                 2 => Some(Form { step: 8, span: 256 }),
                 _ => None,
             });
-            native.map_or("-".into(), |code| format!("{:016x}/{}", digest(code.code()), code.code().len()))
+            native.map_or("-".into(), |code| {
+                format!("{:016x}/{}", digest([&format!("{:?}", code.code())]), code.code().len())
+            })
         });
         format!("{host:?} {name} {index} {}", codes.collect::<Vec<String>>().join(" "))
     };

@@ -7,7 +7,7 @@ use isa::{CmpOp, Rounding};
 
 use super::super::operations::float_predicate;
 use super::super::{NAN_BITS, Refused, Result};
-use super::{Arithmetic, Avx2, Host, Mask, S, T, Target, Vector, xmm, ymm};
+use super::{Arithmetic, Avx2, Destination, HostVectors, Mask, S, T, Vector, xmm, ymm};
 use crate::native::Frame;
 use crate::operation::{Bits, Conversion, Float};
 
@@ -202,11 +202,11 @@ impl Avx2 {
 }
 
 impl Arithmetic for Avx2 {
-    fn add_vectors(&mut self, dst: Target, a: Vector, b: Vector, wide: bool) -> Result {
+    fn add_vectors(&mut self, dst: Destination, a: Vector, b: Vector, wide: bool) -> Result {
         self.bits(dst, Bits::Add, wide, a, b)
     }
 
-    fn add_place(&mut self, dst: Target, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+    fn add_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
         let (dst, a) = (ymm(dst.register)?, ymm(a)?);
         if wide {
             self.vpaddq(dst, a, place)?;
@@ -266,7 +266,7 @@ impl Arithmetic for Avx2 {
         Ok(self.vpaddq(S, S, T)?)
     }
 
-    fn bits(&mut self, dst: Target, op: Bits, wide: bool, a: Vector, b: Vector) -> Result {
+    fn bits(&mut self, dst: Destination, op: Bits, wide: bool, a: Vector, b: Vector) -> Result {
         let to = ymm(dst.register)?;
         match op {
             Bits::Mul => {
@@ -293,7 +293,7 @@ impl Arithmetic for Avx2 {
 
     fn float(
         &mut self,
-        dst: Target,
+        dst: Destination,
         op: Float,
         wide: bool,
         rounding: Rounding,
@@ -412,7 +412,7 @@ impl Arithmetic for Avx2 {
         Ok(self.vpor(S, S, T)?)
     }
 
-    fn double_from_wide(&mut self, dst: Target, a: Vector, signed: bool, rounding: Rounding) -> Result {
+    fn double_from_wide(&mut self, dst: Destination, a: Vector, signed: bool, rounding: Rounding) -> Result {
         let (dst, a) = (ymm(dst.register)?, ymm(a)?);
         // The upper bits and the lower ones become numbers by exponents that fit. Only their sum is rounded.
         let low = self.doubles(2f64.powi(52));
@@ -441,7 +441,13 @@ impl Arithmetic for Avx2 {
         Ok(())
     }
 
-    fn double_from_half(&mut self, dst: Target, from: Vector, upper: bool, conversion: Conversion) -> Result {
+    fn double_from_half(
+        &mut self,
+        dst: Destination,
+        from: Vector,
+        upper: bool,
+        conversion: Conversion,
+    ) -> Result {
         let mut half = xmm(from)?;
         if upper {
             half = xmm15;

@@ -5,7 +5,9 @@ use isa::{CmpOp, Rounding};
 
 use super::super::operations::{float_predicate, integer_predicate};
 use super::super::{Refused, Result};
-use super::{Arithmetic, Avx512, Host, MASK, Mask, NAN, S, Target, Vector, k, low, target, zmm};
+use super::{
+    Arithmetic, Avx512, Destination, HostVectors, MASK, Mask, NAN, S, Vector, destination, k, low, zmm,
+};
 use crate::operation::{Bits, Conversion, Float};
 
 /// The last operand of an instruction, with its rounding.
@@ -22,8 +24,8 @@ macro_rules! rounded {
 }
 
 impl Arithmetic for Avx512 {
-    fn add_vectors(&mut self, dst: Target, a: Vector, b: Vector, wide: bool) -> Result {
-        let (dst, a, b) = (target(dst)?, zmm(a)?, zmm(b)?);
+    fn add_vectors(&mut self, dst: Destination, a: Vector, b: Vector, wide: bool) -> Result {
+        let (dst, a, b) = (destination(dst)?, zmm(a)?, zmm(b)?);
         if wide {
             self.vpaddq(dst, a, b)?;
         } else {
@@ -32,8 +34,8 @@ impl Arithmetic for Avx512 {
         Ok(())
     }
 
-    fn add_place(&mut self, dst: Target, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
-        let (dst, a) = (target(dst)?, zmm(a)?);
+    fn add_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
+        let (dst, a) = (destination(dst)?, zmm(a)?);
         if wide {
             self.vpaddq(dst, a, place)?;
         } else {
@@ -86,8 +88,8 @@ impl Arithmetic for Avx512 {
         Ok(())
     }
 
-    fn bits(&mut self, dst: Target, op: Bits, wide: bool, a: Vector, b: Vector) -> Result {
-        let (dst, a, b) = (target(dst)?, zmm(a)?, zmm(b)?);
+    fn bits(&mut self, dst: Destination, op: Bits, wide: bool, a: Vector, b: Vector) -> Result {
+        let (dst, a, b) = (destination(dst)?, zmm(a)?, zmm(b)?);
         match (op, wide) {
             (Bits::Add, true) => self.vpaddq(dst, a, b)?,
             (Bits::Add, false) => self.vpaddd(dst, a, b)?,
@@ -136,13 +138,13 @@ impl Arithmetic for Avx512 {
 
     fn float(
         &mut self,
-        dst: Target,
+        dst: Destination,
         op: Float,
         wide: bool,
         rounding: Rounding,
         [first, second, third]: [Vector; 3],
     ) -> Result {
-        let (to, a, b) = (target(dst)?, zmm(first)?, zmm(second)?);
+        let (to, a, b) = (destination(dst)?, zmm(first)?, zmm(second)?);
         let last = rounded!(b, rounding);
         match (op, wide) {
             (Float::Add, true) => self.vaddpd(to, a, last)?,
@@ -213,7 +215,7 @@ impl Arithmetic for Avx512 {
         } else {
             self.vcmpunordps(k7, b, b)?;
         }
-        self.copy(Target { register: Self::SCRATCH, mask: Some(MASK) }, first, wide)
+        self.copy(Destination { register: Self::SCRATCH, mask: Some(MASK) }, first, wide)
     }
 
     fn float_scalar(
@@ -277,8 +279,8 @@ impl Arithmetic for Avx512 {
         Ok(self.vporq(S.k7(), a, quiet)?)
     }
 
-    fn double_from_wide(&mut self, dst: Target, a: Vector, signed: bool, rounding: Rounding) -> Result {
-        let (dst, a) = (target(dst)?, rounded!(zmm(a)?, rounding));
+    fn double_from_wide(&mut self, dst: Destination, a: Vector, signed: bool, rounding: Rounding) -> Result {
+        let (dst, a) = (destination(dst)?, rounded!(zmm(a)?, rounding));
         if signed {
             self.vcvtqq2pd(dst, a)?;
         } else {
@@ -287,13 +289,19 @@ impl Arithmetic for Avx512 {
         Ok(())
     }
 
-    fn double_from_half(&mut self, dst: Target, from: Vector, upper: bool, conversion: Conversion) -> Result {
+    fn double_from_half(
+        &mut self,
+        dst: Destination,
+        from: Vector,
+        upper: bool,
+        conversion: Conversion,
+    ) -> Result {
         let mut half = low(from)?;
         if upper {
             half = low(Self::SCRATCH)?;
             self.vextracti32x8(half, zmm(from)?, 1)?;
         }
-        let dst = target(dst)?;
+        let dst = destination(dst)?;
         match conversion {
             Conversion::FromSigned => self.vcvtdq2pd(dst, half)?,
             Conversion::FromUnsigned => self.vcvtudq2pd(dst, half)?,
