@@ -12,8 +12,8 @@
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, CodeLabel, dword_ptr, eax, ebp, ebx, ecx, esi, qword_ptr,
-    r8, r8d, r9, r9d, r10, r11, r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, dword_ptr, eax, ebp, ebx, ecx, esi, qword_ptr, r8, r8d,
+    r9, r9d, r10, r11, r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi,
 };
 use ir::Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,7 @@ mod access;
 mod avx2;
 mod avx512;
 mod double;
+mod flow;
 mod host;
 mod leave;
 mod operations;
@@ -36,6 +37,7 @@ use crate::operation::Operation;
 use crate::{MOST_EVENS, MOST_WORDS};
 use avx2::Avx2;
 use avx512::Avx512;
+use flow::Labels;
 use host::{Assembler, Destination, HostVectors, Mask, Vector};
 use leave::Stub;
 
@@ -78,7 +80,10 @@ pub(crate) fn emit(source: &Loop, host: crate::Host, form: impl Fn(Slot) -> Opti
             let two = emit_for::<Avx512>(source, 2, false, &form);
             two.or_else(|| emit_for::<Avx512>(source, 1, true, &form))
         }
-        crate::Host::Avx2 => emit_for::<Avx2>(source, 1, true, &form),
+        crate::Host::Avx2 => {
+            let two = emit_for::<Avx2>(source, 2, false, &form);
+            two.or_else(|| emit_for::<Avx2>(source, 1, true, &form))
+        }
     }
 }
 
@@ -102,7 +107,7 @@ fn emit_with<H: HostVectors>(
 ) -> Option<Native> {
     let mut emitter = Emitter {
         word_vectors,
-        asm: H::new(Assembler::new().ok()?),
+        asm: H::new(Assembler::new().ok()?, groups),
         source,
         groups,
         parts: groups * GROUP_LANES / H::lanes(false),
@@ -145,6 +150,8 @@ struct Emitter<'l, H> {
 #[derive(Default)]
 struct Block {
     index: usize,
+    /// All lanes of the vectors are here, so none of them needs anything elsewhere.
+    all: bool,
     /// The operation.
     at: usize,
     /// The index of the operation that reads a slot last.
@@ -257,14 +264,31 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
 
         self.check_clean()?;
-        let mut labels: Vec<CodeLabel> = self.source.bodies.iter().map(|_| self.asm.create_label()).collect();
-        let mut done = self.asm.create_label();
-        for (index, body) in self.source.bodies.iter().enumerate() {
-            self.asm.set_label(&mut labels[index])?;
-            let next = labels.get(index + 1).copied().unwrap_or(done);
-            self.body(index, body, next, &labels, done)?;
+        let mut labels = Labels {
+            done: self.asm.create_label(),
+            some: self.source.bodies.iter().map(|_| self.asm.create_label()).collect(),
+            all: self.source.bodies.iter().map(|_| self.asm.create_label()).collect(),
+        };
+        let source = self.source;
+        for (index, body) in source.bodies.iter().enumerate() {
+            self.asm.set_label(&mut labels.some[index])?;
+            self.take_pending(index, labels.behind(index))?;
+            if H::WITHOUT_MASKS {
+                let mut some = self.asm.create_label();
+                let all = self.all_lanes();
+                self.asm.cmp(eax, all)?;
+                self.asm.jne(some)?;
+                self.asm.set_label(&mut labels.all[index])?;
+                self.begin_block(index, body, true)?;
+                self.operations(body)?;
+                self.end_of_all(index, body, &labels)?;
+                self.asm.set_label(&mut some)?;
+            }
+            self.begin_block(index, body, false)?;
+            self.operations(body)?;
+            self.end(index, body, &labels)?;
         }
-        self.asm.set_label(&mut done)?;
+        self.asm.set_label(&mut labels.done)?;
 
         for (place, (register, ..)) in self.registers().enumerate() {
             self.asm.mov(pending_place(place), register)?;
@@ -283,7 +307,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.pop(register)?;
         }
         self.asm.ret()?;
-        self.behind(done)
+        self.behind(labels.done)
     }
 
     /// The group that a chunk is of, and its first lane there.
@@ -313,38 +337,25 @@ impl<H: HostVectors> Emitter<'_, H> {
         PENDING.into_iter().take(self.source.bodies.len())
     }
 
-    fn body(
-        &mut self,
-        index: usize,
-        body: &Body,
-        next: CodeLabel,
-        labels: &[CodeLabel],
-        done: CodeLabel,
-    ) -> Result {
-        match PENDING.get(index) {
-            Some(&(register, ..)) => {
-                self.asm.mov(eax, register)?;
-                self.asm.test(eax, eax)?;
-                self.asm.jz(next)?;
-                self.asm.xor(register, register)?;
-            }
-            None => {
-                self.asm.mov(eax, pending_place(index))?;
-                self.asm.test(eax, eax)?;
-                self.asm.jz(next)?;
-                self.asm.mov(pending_place(index), 0)?;
-            }
-        }
+    /// Begins with the lanes `eax`. `all`: these are all of the vectors.
+    fn begin_block(&mut self, index: usize, body: &Body, all: bool) -> Result {
+        self.asm.set_all(all);
         let masks = |slot| body.needed.contains(&slot) && self.is_word(slot);
         let accesses = body.operations.iter().any(|operation| operation.access().is_some());
-        if accesses || body.operations.iter().flat_map(Operation::defs).any(masks) {
+        if !all && (accesses || body.operations.iter().flat_map(Operation::defs).any(masks)) {
             self.asm.take_lanes()?;
         }
-        self.asm.popcnt(ecx, eax)?;
-        self.asm.imul_3(rcx, rcx, i32::try_from(body.cost).map_err(|_| Refused)?)?;
-        self.asm.add(r11, rcx)?;
+        let number = |cost: u32| i32::try_from(cost).map_err(|_| Refused);
+        if all {
+            self.asm.add(r11, number((self.groups * GROUP_LANES) as u32 * body.cost)?)?;
+        } else {
+            self.asm.popcnt(ecx, eax)?;
+            self.asm.imul_3(rcx, rcx, number(body.cost)?)?;
+            self.asm.add(r11, rcx)?;
+        }
         self.block = Block {
             index,
+            all,
             free_vectors: (self.words.len() as u8..H::VECTORS).map(Vector).collect(),
             free_masks: H::MASKS.to_vec(),
             ..Block::default()
@@ -355,69 +366,16 @@ impl<H: HostVectors> Emitter<'_, H> {
         if let End::Branch { pred, .. } = body.end {
             self.block.last.insert(pred, body.operations.len());
         }
+        Ok(())
+    }
+
+    fn operations(&mut self, body: &Body) -> Result {
         for (at, operation) in body.operations.iter().enumerate() {
             self.block.at = at;
             self.block.pinned.clear();
             self.operation(operation)?;
             self.release(at);
         }
-        match body.end {
-            End::Jump(place) => {
-                self.arrive(place, eax)?;
-                self.go(index, place, None, labels, done)
-            }
-            End::Branch { pred, negated, taken, otherwise } => {
-                self.predicate(pred, ecx)?;
-                if negated {
-                    self.asm.not(ecx)?;
-                }
-                self.asm.and(ecx, eax)?;
-                self.asm.xor(eax, ecx)?;
-                self.arrive(taken, ecx)?;
-                self.arrive(otherwise, eax)?;
-                // The lower one first. If both are the same, either way finds its lanes.
-                let mut ways = [(taken, ecx), (otherwise, eax)];
-                ways.sort_by_key(|(place, _)| *place);
-                for (place, lanes) in ways {
-                    self.go(index, place, Some(lanes), labels, done)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Adds lanes to those that are at a place.
-    fn arrive(&mut self, place: usize, lanes: AsmRegister32) -> Result {
-        match PENDING.get(place).filter(|_| place < self.source.bodies.len()) {
-            Some(&(register, ..)) => self.asm.or(register, lanes)?,
-            None => self.asm.or(pending_place(place), lanes)?,
-        }
-        Ok(())
-    }
-
-    /// Goes back to a basic block, if `lanes` has any. The code behind this one finds lanes that go forward.
-    fn go(
-        &mut self,
-        from: usize,
-        place: usize,
-        lanes: Option<AsmRegister32>,
-        labels: &[CodeLabel],
-        done: CodeLabel,
-    ) -> Result {
-        if place > from {
-            return Ok(());
-        }
-        let mut forward = self.asm.create_label();
-        if let Some(lanes) = lanes {
-            self.asm.test(lanes, lanes)?;
-            self.asm.jz(forward)?;
-        }
-        self.asm.dec(r10)?;
-        self.asm.js(done)?;
-        self.asm.jmp(labels[place])?;
-        self.asm.set_label(&mut forward)?;
-        // A label stands before an instruction.
-        self.asm.nop()?;
         Ok(())
     }
 }

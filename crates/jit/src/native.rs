@@ -76,7 +76,7 @@ pub struct Frame {
     pub(crate) saved_masks: [u64; 8],
     pub(crate) saved_words: [u64; 8],
     /// The lanes at the current basic block, for hosts without masks: all bits of a lane's element, or none.
-    pub(crate) lane_masks: [u32; 16],
+    pub(crate) lane_masks: [u32; 32],
     /// `mxcsr` while another rounding is in it.
     pub(crate) control: u32,
 }
@@ -112,7 +112,7 @@ impl Frame {
             saved: [[0; 64]; 32],
             saved_masks: [0; 8],
             saved_words: [0; 8],
-            lane_masks: [0; 16],
+            lane_masks: [0; 32],
             control: 0,
         }
     }

@@ -16,25 +16,32 @@ use iced_x86::code_asm::{
     rcx, rdi, rdx, xmm14, xmm15, ymm14, ymm15,
 };
 
+use super::flow::bits_of;
 use super::host::{
     Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector, low_number,
 };
 use super::{GROUP_LANES, Refused, Result};
 use crate::native::Frame;
 
-pub(super) struct Avx2(Assembler);
+pub(super) struct Avx2 {
+    assembler: Assembler,
+    /// Of the vectors.
+    lanes: usize,
+    /// All of them are at the current basic block.
+    all: bool,
+}
 
 impl Deref for Avx2 {
     type Target = Assembler;
 
     fn deref(&self) -> &Assembler {
-        &self.0
+        &self.assembler
     }
 }
 
 impl DerefMut for Avx2 {
     fn deref_mut(&mut self) -> &mut Assembler {
-        &mut self.0
+        &mut self.assembler
     }
 }
 
@@ -65,7 +72,7 @@ impl Avx2 {
     /// A bit for each lane of a chunk, in its element.
     fn lane_bits(&mut self, chunk: usize, wide: bool) -> AsmMemoryOperand {
         let first = chunk * Self::lanes(wide);
-        let bit = |lane: usize| 1u64 << ((first + lane) % GROUP_LANES);
+        let bit = |lane: usize| 1u64 << (first + lane);
         self.constant(std::array::from_fn(|i| if wide { bit(i) } else { bit(2 * i) | bit(2 * i + 1) << 32 }))
     }
 
@@ -110,21 +117,26 @@ impl HostVectors for Avx2 {
     const NAN: Option<Vector> = None;
     const MASKS: &'static [Mask] = &[];
     const MERGES: bool = false;
+    const WITHOUT_MASKS: bool = true;
     const FEW: bool = true;
     const NEEDS_ANOTHER: bool = true;
 
-    fn new(assembler: Assembler) -> Avx2 {
-        Avx2(assembler)
+    fn new(assembler: Assembler, groups: usize) -> Avx2 {
+        Avx2 { assembler, lanes: groups * GROUP_LANES, all: false }
     }
 
     fn begin(&mut self) -> Result {
         Ok(())
     }
 
+    fn set_all(&mut self, all: bool) {
+        self.all = all;
+    }
+
     fn take_lanes(&mut self) -> Result {
         self.vmovd(xmm15, eax)?;
         self.vpbroadcastd(S, xmm15)?;
-        for chunk in 0..GROUP_LANES / Self::lanes(false) {
+        for chunk in 0..self.lanes / Self::lanes(false) {
             let bits = self.lane_bits(chunk, false);
             self.vmovdqa(T, S)?;
             self.tested(bits, false)?;
@@ -139,6 +151,10 @@ impl HostVectors for Avx2 {
     }
 
     fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask> {
+        if self.all {
+            self.vpcmpeqd(T, T, T)?;
+            return Ok(MASK);
+        }
         let place = lane_masks(chunk * Self::lanes(wide));
         if wide {
             self.vpmovsxdq(T, place)?;
@@ -185,10 +201,13 @@ impl HostVectors for Avx2 {
         &mut self,
         dst: Destination,
         place: AsmMemoryOperand,
-        _: Mask,
+        mask: Option<Mask>,
         one: bool,
         wide: bool,
     ) -> Result {
+        if !one && mask.is_none() {
+            return self.load(dst.register, place, wide);
+        }
         let dst = ymm(dst.register)?;
         match (one, wide) {
             // Some lane of the group is here, and all lanes have its address.
@@ -201,9 +220,13 @@ impl HostVectors for Avx2 {
     }
 
     fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result {
+        if self.all {
+            return self.store(place, from, wide);
+        }
         // Masked stores are slow on some hosts.
         let [mut some, mut done] = std::array::from_fn(|_| self.create_label());
-        self.cmp(eax, (1 << GROUP_LANES) - 1)?;
+        let all = bits_of(self.lanes);
+        self.cmp(eax, all)?;
         self.jne(some)?;
         self.vmovdqu(place, ymm(from)?)?;
         self.jmp(done)?;
@@ -231,10 +254,13 @@ impl HostVectors for Avx2 {
             (true, true) => self.vpgatherqq_3(S, ptr(rcx + ymm(offsets[chunk])? * 1 + bytes), T)?,
             (true, false) => {
                 let other = other.ok_or(Refused)?;
-                let upper = lane_masks(chunk * Self::lanes(false) + Self::lanes(true));
                 self.vpgatherqd_3(xmm14, ptr(rcx + ymm(offsets[2 * chunk])? * 1 + bytes), xmm15)?;
                 self.vpxor(ymm(other)?, ymm(other)?, ymm(other)?)?;
-                self.vmovdqu(xmm15, upper)?;
+                if self.all {
+                    self.vpcmpeqd(xmm15, xmm15, xmm15)?;
+                } else {
+                    self.vmovdqu(xmm15, lane_masks(chunk * Self::lanes(false) + Self::lanes(true)))?;
+                }
                 self.vpgatherqd_3(xmm(other)?, ptr(rcx + ymm(offsets[2 * chunk + 1])? * 1 + bytes), xmm15)?;
                 self.join_low(other)?;
             }

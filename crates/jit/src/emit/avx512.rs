@@ -97,10 +97,11 @@ impl HostVectors for Avx512 {
     const NAN: Option<Vector> = Some(Vector(31));
     const MASKS: &'static [Mask] = &[Mask(3), Mask(4), Mask(5), Mask(6)];
     const MERGES: bool = true;
+    const WITHOUT_MASKS: bool = false;
     const FEW: bool = false;
     const NEEDS_ANOTHER: bool = false;
 
-    fn new(assembler: Assembler) -> Avx512 {
+    fn new(assembler: Assembler, _: usize) -> Avx512 {
         Avx512(assembler)
     }
 
@@ -108,6 +109,8 @@ impl HostVectors for Avx512 {
         self.mov(ecx, NAN_BITS)?;
         Ok(self.vpbroadcastd(NAN, ecx)?)
     }
+
+    fn set_all(&mut self, _: bool) {}
 
     fn take_lanes(&mut self) -> Result {
         self.kmovd(k1, eax)?;
@@ -184,13 +187,13 @@ impl HostVectors for Avx512 {
         &mut self,
         dst: Destination,
         place: AsmMemoryOperand,
-        mask: Mask,
+        mask: Option<Mask>,
         one: bool,
         wide: bool,
     ) -> Result {
         let dst = match dst.mask {
             Some(_) => destination(dst)?,
-            None => masked(zmm(dst.register)?, mask).z(),
+            None => masked(zmm(dst.register)?, mask.ok_or(Refused)?).z(),
         };
         match (one, wide) {
             (true, true) => self.vpbroadcastq(dst, place)?,

@@ -189,12 +189,15 @@ pub(super) trait HostVectors: Arithmetic {
     const MASKS: &'static [Mask];
     /// A destination may have a mask whatever writes to it. Otherwise only `copy` knows masks.
     const MERGES: bool;
+    /// Masks cost so much that a basic block has code of its own for when all lanes of the vectors are there.
+    const WITHOUT_MASKS: bool;
     /// There are so few registers that the chunks of an operation share them.
     const FEW: bool;
     /// `is_inside` and `round_to_integer` need a third register.
     const NEEDS_ANOTHER: bool;
 
-    fn new(assembler: Assembler) -> Self;
+    /// `groups`: of 16 lanes, which the vectors of a slot have.
+    fn new(assembler: Assembler, groups: usize) -> Self;
 
     /// Elements of a vector.
     fn lanes(wide: bool) -> usize {
@@ -203,6 +206,8 @@ pub(super) trait HostVectors: Arithmetic {
 
     /// Fills the registers that are always the same. Changes `ecx`.
     fn begin(&mut self) -> Result;
+    /// Whether all lanes of the vectors are at the basic block: a host without masks need not take them then.
+    fn set_all(&mut self, all: bool);
     /// Takes the lanes `eax`, for `lanes_of`.
     fn take_lanes(&mut self) -> Result;
     /// Takes the lanes of the call. May change `eax`.
@@ -218,12 +223,12 @@ pub(super) trait HostVectors: Arithmetic {
     fn copy(&mut self, dst: Destination, from: Vector, wide: bool) -> Result;
     /// Loads the result of a function, whatever the destination.
     fn load_result(&mut self, dst: Destination, place: AsmMemoryOperand, wide: bool) -> Result;
-    /// Loads elements of these lanes, or one element for them. Touches no other memory.
+    /// Loads elements of these lanes or of all, or one element for them. Touches no other memory.
     fn load_lanes(
         &mut self,
         dst: Destination,
         place: AsmMemoryOperand,
-        mask: Mask,
+        mask: Option<Mask>,
         one: bool,
         wide: bool,
     ) -> Result;

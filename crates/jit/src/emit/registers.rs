@@ -11,6 +11,7 @@ use iced_x86::code_asm::{
 use ir::Slot;
 
 use super::{Block, Destination, Emitter, HostVectors, Mask, Refused, Result, Vector};
+use crate::forms::Form;
 use crate::native::Frame;
 use crate::{MOST_PREDICATES, SPILLED};
 
@@ -61,6 +62,9 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// The register of a value whose NaNs may be the host's.
     pub(super) fn number(&mut self, slot: Slot, chunk: usize) -> Result<Vector> {
+        // One register has all chunks of what is the same in all lanes.
+        let same = H::FEW && self.forms.get(&slot) == Some(&Form::UNIFORM) && !self.is_word(slot);
+        let chunk = if same { 0 } else { chunk };
         let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
         let register = match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {
             Some(register) => register,
@@ -127,7 +131,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Other lanes need the values of the slot while lanes are in the current basic block.
     fn is_needed(&self, slot: Slot) -> bool {
-        self.source.bodies[self.block.index].needed.contains(&slot)
+        !self.block.all && self.source.bodies[self.block.index].needed.contains(&slot)
     }
 
     /// Defines a chunk: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the host's. The
@@ -204,6 +208,10 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Defines a predicate by `ecx`. Changes `edx`.
     pub(super) fn define_predicate(&mut self, slot: Slot) -> Result {
+        if self.is_passed(slot) && self.block.all {
+            let place = self.predicate_place(slot)?;
+            return Ok(self.asm.mov(place, ecx)?);
+        }
         if self.is_passed(slot) {
             // The lanes that are not here keep theirs.
             let place = self.predicate_place(slot)?;

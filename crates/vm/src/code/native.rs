@@ -114,8 +114,10 @@ impl NativeLoop {
 impl Builder<'_> {
     /// The loops of the function that may run as native code, by their first basic blocks.
     pub(super) fn native_loops(&self, host: Host) -> Vec<(u32, Box<NativeLoop>)> {
-        let steps =
-            |form: &_, picks: &_| !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..));
+        // Bits that are mixed step evenly only if they do not overlap: few loops have such values.
+        let steps = |form: &_, picks: &_| {
+            !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
+        };
         let of_block = |block: &ir::Block| {
             let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
             ops.iter().map(|op| self.op(op)).collect()
