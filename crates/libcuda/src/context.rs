@@ -81,6 +81,15 @@ impl Context {
         Ok(context)
     }
 
+    /// The current context of the calling thread, if it has one.
+    ///
+    /// # Errors
+    /// If it is broken.
+    pub fn current_if_any() -> Result<Option<Arc<Context>>, Status> {
+        driver()?;
+        top().map(|context| context.check().map(|()| context)).transpose()
+    }
+
     /// The context in which an object is freed: the current one, or the object's own if the thread has none. (The manual requires a
     /// current context, but programs that shut down rely on none being needed.)
     ///

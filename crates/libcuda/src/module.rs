@@ -241,7 +241,10 @@ api! { API:
     }
     /// A kernel of a module.
     cuModuleGetFunction 2000 "cuModuleGetFunction" (result: Out<CUfunction>, of: CUmodule, kernel: Text) {
-        let function = module(of)?.function(kernel.name()?)?;
+        // The threads of candle, whose tests pass on GPUs, have no context then.
+        Context::current_if_any()?;
+        let module = MODULES.get(of).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+        let function = module.function(kernel.name()?)?;
         result.write(handle_of(&function))
     }
     /// How many kernels a module has.

@@ -202,11 +202,7 @@ fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
 
 /// The device of the current context, or the first: physical memory needs no context.
 fn current_device() -> Result<u32, Status> {
-    match Context::current() {
-        Ok(context) => Ok(context.device),
-        Err(Status::CUDA_ERROR_INVALID_CONTEXT) => Ok(0),
-        Err(broken) => Err(broken),
-    }
+    Ok(Context::current_if_any()?.map_or(0, |context| context.device))
 }
 
 api! { API:

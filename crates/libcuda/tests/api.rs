@@ -276,6 +276,20 @@ fn streams_keep_the_order_that_they_promise() {
 }
 
 #[test]
+fn a_thread_finds_a_kernel_without_a_context() {
+    let module = module().expose_provenance();
+    let find = move || {
+        let mut function = null_mut();
+        ok!(cuModuleGetFunction(
+            &raw mut function,
+            std::ptr::with_exposed_provenance_mut(module),
+            c"add".as_ptr()
+        ));
+    };
+    std::thread::spawn(find).join().unwrap();
+}
+
+#[test]
 fn a_captured_graph_does_it_again() {
     let module = module();
     let kernel = function(module, c"add");
@@ -289,7 +303,10 @@ fn a_captured_graph_does_it_again() {
     assert_eq!(add(kernel, second, 100, data, 10), 0);
     ok!(cuEventRecord(join, second));
     ok!(cuStreamWaitEvent(first, join, 0));
-    let mut memory = 0;
+    let mut memory = 1;
+    ok!(cuMemAllocAsync(&raw mut memory, 0, first));
+    assert_eq!(memory, 0);
+    ok!(cuMemFreeAsync(memory, first));
     ok!(cuMemAllocAsync(&raw mut memory, 400, first));
     ok!(cuMemFreeAsync(memory, first));
     let (mut graph, mut exec, mut count) = (null_mut(), null_mut(), 0);

@@ -37,6 +37,7 @@ const COMPILERS: usize = 2;
 const LIBRARIES: &[(&str, &str)] = &[
     ("cuda", "libcuda"),
     ("cudart", "cudart13"),
+    ("nvrtc", "nvrtc"),
     ("cublas", "cublas"),
     ("cublasLt", "cublas"),
     ("curand", "curand"),
