@@ -193,6 +193,12 @@ struct Batch {
     lanes: usize,
 }
 
+/// Of how many sets of operands one is taken: `PTXVM_SETS`, for hosts that are emulated.
+fn sets_for_one() -> usize {
+    let number = std::env::var("PTXVM_SETS").map_or(Ok(1), |text| text.parse());
+    number.expect("PTXVM_SETS is a number").max(1)
+}
+
 /// Checks one spelling on every path; the number of lanes computed.
 fn check_spelling(spelling: &Spelling, signature: &Signature) -> Result<usize, String> {
     let form = spelling.form.form();
@@ -201,7 +207,14 @@ fn check_spelling(spelling: &Spelling, signature: &Signature) -> Result<usize, S
         .mnemonic()
         .bytes()
         .fold(1, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let sets = operand_sets(&signature.sources, &mut Random::new(seed));
+    let mut sets = operand_sets(&signature.sources, &mut Random::new(seed));
+    let taken = sets_for_one();
+    // Spellings with the same operands take others of them.
+    let mut number = seed as usize % taken;
+    sets.retain(|_| {
+        number += 1;
+        number.is_multiple_of(taken)
+    });
     for (number, chunk) in sets.chunks(MANY).enumerate() {
         let mut batch = Batch {
             sources: vec![Register::new(); signature.sources.len()],
