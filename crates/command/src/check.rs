@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use diag::{Diagnostic, SourceFile};
+use diag::{Diagnostic, SourceFile, Span};
 
 use super::input;
 use super::options::{CheckOptions, Emit, Format};
@@ -68,14 +68,29 @@ fn check_source(
         Some(Emit::Module) => emitted = module.as_ref().map(ToString::to_string),
         _ => {}
     }
-    if options.emit == Some(Emit::Ir) && !diagnostics.iter().any(Diagnostic::is_error) {
-        emitted = module.map(|module| ir::lower(module, &ir::Options::ALL).to_string());
+    if let Some(emit @ (Emit::Ir | Emit::Asm)) = options.emit
+        && !diagnostics.iter().any(Diagnostic::is_error)
+        && let Some(module) = module
+    {
+        let program = ir::lower(module, &ir::Options::ALL);
+        emitted = Some(if emit == Emit::Ir { program.to_string() } else { native_code(source, &program)? });
     }
     report(source, &diagnostics, options.format)?;
     if let Some(text) = emitted {
         print(text.trim_end())?;
     }
     Ok(!diagnostics.iter().any(Diagnostic::is_error))
+}
+
+/// The native code of a program's loops, for the host path that launches here take.
+fn native_code(source: &SourceFile, program: &ir::Program) -> Result<String, Failure> {
+    let path = lanes::host_path().map_err(|error| Failure::usage(error.to_string()))?;
+    let ptx = |span: Span| {
+        let line = source.position(span.start).line;
+        format!("{line}: {}", source.slice(source.line_span(line)).trim())
+    };
+    let text = vm::listing(program, path, ptx);
+    Ok(if text.is_empty() { format!("no loop becomes native code for {}", path.name()) } else { text })
 }
 
 /// Shows the diagnostics of a file.

@@ -281,6 +281,61 @@ fn every_stage_can_be_printed() {
 }
 
 #[test]
+fn the_native_code_of_a_loop_is_printed_beside_its_ptx() {
+    let folder = Folder::new();
+    folder.write(
+        "loop.ptx",
+        ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry power(.param .u64 out, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [out];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+ROUND:
+    xor.b32 %r2, %r2, %r1;
+    sub.u32 %r1, %r1, 1;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra ROUND;
+    st.global.u32 [%rd], %r2;
+    ret;
+}
+",
+    );
+    let print = |path: &str| {
+        let mut command = folder.command("check --emit asm loop.ptx");
+        finish(command.env("PTXVM_HOST_PATH", path)).unwrap()
+    };
+    let none = print("portable");
+    assert_eq!(none.stdout, "no loop becomes native code for portable\n");
+    // Where there is no AVX2, asking for it is a wrong command line.
+    let code = print("avx2");
+    if code.code != Some(2) && cfg!(unix) {
+        let listed = |part: &str| assert!(code.stdout.contains(part), "no {part}: {}", code.transcript());
+        listed("power: a loop for avx2, 32 threads at a time, ");
+        listed("  basic block 0, with all threads\n");
+        let (_, behind) = code.stdout.split_once("    13: xor.b32 %r2, %r2, %r1;\n").unwrap();
+        let (instructions, _) = behind.split_once("    14: sub.u32 %r1, %r1, 1;\n").unwrap();
+        assert_eq!(instructions.matches("vpxor ymm").count(), 4, "{}", code.transcript());
+        assert!(!code.stdout.contains("(bad)"), "{}", code.transcript());
+    }
+    // `perf` finds its name.
+    let mut run = folder.command("run loop.ptx --block 32 --arg u32[1] --arg 5 --engine native");
+    let mut child = run.env("PTXVM_PERF", "1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let map = format!("/tmp/perf-{}.map", child.id());
+    assert!(child.wait().unwrap().success());
+    if code.code != Some(2) && cfg!(unix) {
+        let text = std::fs::read_to_string(&map).unwrap();
+        std::fs::remove_file(&map).unwrap();
+        assert!(text.contains(" ptxvm power, basic block "), "{text}");
+    }
+}
+
+#[test]
 fn arguments_that_do_not_fit_show_the_signature() {
     let folder = Folder::new();
     let signature = ["0: .u64 data", "1: .f32 factor"];

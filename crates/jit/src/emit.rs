@@ -10,11 +10,11 @@
 //! - Values that step evenly are in the frame, one number for all lanes (`scalar`).
 //! - What has no register is in memory: a word in the register file, another value in the frame (`registers`).
 
-use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister32, AsmRegister64, dword_ptr, eax, ebp, ebx, ecx, esi, qword_ptr, r8, r8d,
     r9, r9d, r10, r11, r12, r12d, r13, r13d, r14, r14d, r15, r15d, rbp, rbx, rcx, rdi, rsi,
 };
+use iced_x86::{BlockEncoderOptions, IcedError};
 use ir::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -32,7 +32,7 @@ mod scalar;
 
 use crate::forms::{Form, forms};
 use crate::loops::{Body, End, Loop, Value, operations};
-use crate::native::{Even, Frame, Layout, Native};
+use crate::native::{Even, Frame, Layout, Mark, Native, Part};
 use crate::operation::Operation;
 use crate::{MOST_EVENS, MOST_WORDS};
 use avx2::Avx2;
@@ -121,8 +121,13 @@ fn emit_with<H: HostVectors>(
     };
     emitter.lay_out().ok()?;
     emitter.whole().ok()?;
-    let code = emitter.asm.assemble(0).ok()?;
-    Native::new(&code, groups, emitter.layout)
+    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
+    let mut result = emitter.asm.assemble_options(0, options).ok()?.inner;
+    result.new_instruction_offsets.push(u32::try_from(result.code_buffer.len()).ok()?);
+    for mark in &mut emitter.layout.marks {
+        mark.offset = *result.new_instruction_offsets.get(mark.offset)? as usize;
+    }
+    Native::new(&result.code_buffer, groups, emitter.layout)
 }
 
 struct Emitter<'l, H> {
@@ -233,6 +238,11 @@ impl<H: HostVectors> Emitter<'_, H> {
         if fits { Ok(()) } else { Err(Refused) }
     }
 
+    /// What the code from here on is for.
+    fn mark(&mut self, part: Part) {
+        self.layout.marks.push(Mark { offset: self.asm.instructions().len(), part });
+    }
+
     fn is_defined(&self, slot: Slot) -> bool {
         operations(&self.source.bodies).any(|operation| operation.defs().contains(&slot))
     }
@@ -249,6 +259,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     fn whole(&mut self) -> Result {
         let kept: Vec<AsmRegister64> =
             self.registers().filter(|(.., keep)| *keep).map(|(_, whole, _)| whole).collect();
+        self.mark(Part::Entry);
         for &register in &kept {
             self.asm.push(register)?;
         }
@@ -272,23 +283,27 @@ impl<H: HostVectors> Emitter<'_, H> {
         let source = self.source;
         for (index, body) in source.bodies.iter().enumerate() {
             self.asm.set_label(&mut labels.some[index])?;
+            self.mark(Part::Block { index, all: false });
             self.take_pending(index, labels.behind(index))?;
             if H::WITHOUT_MASKS {
                 let mut some = self.asm.create_label();
                 let all = self.all_lanes();
                 self.asm.cmp(eax, all)?;
                 self.asm.jne(some)?;
+                self.mark(Part::Block { index, all: true });
                 self.asm.set_label(&mut labels.all[index])?;
                 self.begin_block(index, body, true)?;
                 self.operations(body)?;
                 self.end_of_all(index, body, &labels)?;
                 self.asm.set_label(&mut some)?;
+                self.mark(Part::Block { index, all: false });
             }
             self.begin_block(index, body, false)?;
             self.operations(body)?;
             self.end(index, body, &labels)?;
         }
         self.asm.set_label(&mut labels.done)?;
+        self.mark(Part::Exit);
 
         for (place, (register, ..)) in self.registers().enumerate() {
             self.asm.mov(pending_place(place), register)?;
@@ -307,6 +322,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.pop(register)?;
         }
         self.asm.ret()?;
+        self.mark(Part::Behind);
         self.behind(labels.done)
     }
 
@@ -373,9 +389,11 @@ impl<H: HostVectors> Emitter<'_, H> {
         for (at, operation) in body.operations.iter().enumerate() {
             self.block.at = at;
             self.block.pinned.clear();
+            self.mark(Part::Instruction(body.spans[at]));
             self.operation(operation)?;
             self.release(at);
         }
+        self.mark(Part::Instruction(body.spans[body.operations.len()]));
         Ok(())
     }
 }

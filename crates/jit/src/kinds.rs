@@ -52,6 +52,10 @@ impl Kinds {
         self.0[slot.index()] == Kind::Varies
     }
 
+    pub fn is_uniform(&self, slot: Slot) -> bool {
+        self.0[slot.index()] == Kind::Uniform
+    }
+
     /// Joins what an operation gives its results. `risen` hears of those whose kind is another now.
     fn define(&mut self, op: &Flow, mut risen: impl FnMut(Slot)) {
         let uses = op.uses.iter().map(|slot| self.0[slot.index()]).max().unwrap_or(Kind::Uniform);

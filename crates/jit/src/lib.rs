@@ -9,6 +9,7 @@
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
 //! - `emit`: machine code for a loop (`iced-x86`); `emit/host.rs`: what differs between hosts
+//! - `listing`: machine code as text, beside the PTX
 //! - `native`: machine code in memory, and its calling convention
 //!
 //! Lanes that diverge wait at basic blocks: each basic block has a mask of lanes that are at its start. The code visits
@@ -31,6 +32,7 @@
 mod emit;
 mod forms;
 mod kinds;
+mod listing;
 mod loops;
 mod native;
 mod operation;
@@ -39,7 +41,7 @@ mod translate;
 use ir::Slot;
 
 pub use forms::Form;
-pub use loops::{Access, Loop, Value, loops};
+pub use loops::{Access, Loop, Value, loops, uniform};
 pub use native::{Even, Frame, Held, Native, Point, Region, SPILLED};
 
 /// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.

@@ -68,6 +68,8 @@ pub struct Loop {
 #[derive(Debug)]
 pub(crate) struct Body {
     pub operations: Vec<Operation>,
+    /// The instruction of each operation, and behind them that of the end.
+    pub spans: Vec<Span>,
     /// The slots that lanes elsewhere need while others are in this basic block. Lower basic blocks have none then.
     pub needed: BTreeSet<Slot>,
     pub end: End,
@@ -82,6 +84,15 @@ pub(crate) struct Body {
 pub(crate) enum End {
     Jump(usize),
     Branch { pred: Slot, negated: bool, taken: usize, otherwise: usize },
+}
+
+/// The form of slots whose values are the same in all lanes whatever the launch, for readers of code that no launch has made.
+pub fn uniform(
+    function: &Function,
+    steps: impl Fn(&Form, &Picks) -> bool,
+) -> impl Fn(Slot) -> Option<crate::Form> {
+    let kinds = Kinds::of(function, steps);
+    move |slot| kinds.is_uniform(slot).then_some(crate::Form::UNIFORM)
 }
 
 /// The loops of a function that native code can run, outermost first. No loop is part of another. `steps`: whether an
@@ -153,6 +164,7 @@ impl Loop {
             };
             bodies.push(Body {
                 operations,
+                spans: ops.iter().map(|op| op.span).chain([block.span]).collect(),
                 needed: BTreeSet::new(),
                 end,
                 cost: u32::try_from(block.instructions.len()).ok()?,

@@ -1,5 +1,6 @@
 //! Machine code in memory, and how it is called.
 
+use diag::Span;
 use ir::Slot;
 
 use crate::forms::Form;
@@ -168,6 +169,33 @@ pub(crate) struct Layout {
     pub points: Vec<Point>,
     /// See [`Native::addresses`].
     pub addresses: Vec<Option<Form>>,
+    /// What the code is for, in its order.
+    pub marks: Vec<Mark>,
+}
+
+/// Where a part of the code begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    /// The byte, or the instruction while code is being written.
+    pub offset: usize,
+    pub part: Part,
+}
+
+/// A part of the code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// The beginning: values are loaded.
+    Entry,
+    /// The code of a basic block, for lanes that are there or for all lanes of the vectors.
+    Block { index: usize, all: bool },
+    /// The code of an instruction.
+    Instruction(Span),
+    /// The end: values are stored.
+    Exit,
+    /// Where lanes leave, and where accesses ask for another region.
+    Behind,
+    /// Constants.
+    Constants,
 }
 
 impl Native {

@@ -24,4 +24,5 @@ mod run;
 mod shared;
 mod tensor_memory;
 
+pub use code::listing;
 pub use grid::run;

@@ -12,7 +12,7 @@ use ir::Slot;
 use super::registers::local_place;
 use super::{Emitter, HostVectors, Mask, Refused, Result, Vector};
 use crate::forms::Form;
-use crate::native::{Frame, Held, Point};
+use crate::native::{Frame, Held, Part, Point};
 use crate::operation::Access;
 use crate::{MOST_SOURCES, SPILLED};
 
@@ -142,6 +142,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.set_label(&mut ask)?;
             self.find_region()?;
         }
+        self.mark(Part::Constants);
         for (mut label, lanes) in std::mem::take(&mut self.asm.constants) {
             self.asm.set_label(&mut label)?;
             self.asm.dq(&lanes[..H::BYTES / 8])?;

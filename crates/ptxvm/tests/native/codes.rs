@@ -31,6 +31,24 @@ fn lines(host: Host, name: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
+fn listings_show_instructions() {
+    for (seed, host) in (0..40).flat_map(|seed| Host::ALL.map(|host| (seed, host))) {
+        let Ok(module) = Module::from_ptx(&Writer::kernel(seed)) else { continue };
+        for function in module.program().functions.iter().flatten() {
+            for code in
+                jit::loops(function, |_, _| true).iter().filter_map(|plan| plan.compile(host, |_| None))
+            {
+                let listing = code.listing(|_| "PTX".to_owned());
+                assert!(
+                    listing.contains("    PTX\n") && !listing.contains("(bad)"),
+                    "{seed} {host:?}:\n{listing}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 #[ignore = "it prints what to compare"]
 fn codes_are_printed() {
     let seeds = (0..600).map(|seed| (format!("loop {seed}"), Writer::kernel(seed)));

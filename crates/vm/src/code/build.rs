@@ -27,7 +27,7 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath) -> Code {
     let functions = all
         .map(|((function, checked), reached)| {
             let (function, body) = function.as_ref().zip(checked.body.as_ref()).filter(|_| *reached)?;
-            Some(Builder::new(function, body, context, lanes, &counts).function())
+            Some(Builder::new((function, &checked.name), body, context, lanes, &counts).function())
         })
         .collect();
     let mut signatures = counts.signatures.into_inner();
@@ -87,6 +87,7 @@ struct Context<'a> {
 
 pub(super) struct Builder<'a> {
     pub(super) function: &'a ir::Function,
+    pub(super) name: &'a str,
     body: &'a Body,
     context: Context<'a>,
     pub(super) slots: Vec<SlotRef>,
@@ -96,7 +97,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(
-        function: &'a ir::Function,
+        (function, name): (&'a ir::Function, &'a str),
         body: &'a Body,
         context: Context<'a>,
         lanes: usize,
@@ -114,7 +115,7 @@ impl<'a> Builder<'a> {
                 slot
             })
             .collect();
-        Builder { function, body, context, slots, bytes, counts }
+        Builder { function, name, body, context, slots, bytes, counts }
     }
 
     fn function(self) -> Function {

@@ -12,6 +12,7 @@ mod linear;
 mod matrix;
 mod native;
 mod pace;
+mod perf;
 mod shuffle;
 mod signature;
 mod special;
@@ -38,6 +39,7 @@ pub(crate) use matrix::{
     Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,
     ScaleData, Strided,
 };
+pub use native::listing;
 pub(crate) use native::{Compiled, NativeLoop, native_host};
 pub(crate) use pace::{Lap, Turn};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};

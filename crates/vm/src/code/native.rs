@@ -1,9 +1,12 @@
 //! Loops of a function that may run as native code (crate `jit`).
 
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use diag::Span;
 use ir::Slot;
+use isa::Picks;
 use jit::{Form, Held, Host};
 use lanes::HostPath;
 use machine::NativeCode;
@@ -12,6 +15,7 @@ use super::Op;
 use super::build::Builder;
 use super::linear::Linear;
 use super::pace::{Paces, Turn};
+use super::perf;
 use crate::registers::SlotRef;
 
 /// A loop is interpreted from then on if lanes have left its native code more often than this, and more often than once in
@@ -22,6 +26,8 @@ const RUNS_PER_LEAVE: u32 = 8;
 /// A loop that may run as native code.
 pub(crate) struct NativeLoop {
     pub plan: jit::Loop,
+    /// The function and the loop's first basic block.
+    name: String,
     host: Host,
     /// The slots of `plan.predicates`. The second part: the loop writes it.
     pub predicates: Vec<(SlotRef, bool)>,
@@ -93,6 +99,7 @@ impl NativeLoop {
 
     fn compile(&self, form: impl Fn(Slot) -> Option<Form>) -> Option<Compiled> {
         let native = self.plan.compile(self.host, form)?;
+        perf::note(&self.name, native.code());
         let slot = |slot: Slot| self.slots[slot.index()];
         let held =
             |point: &jit::Point| point.values.iter().map(|&(value, held)| (slot(value), held)).collect();
@@ -111,13 +118,38 @@ impl NativeLoop {
     }
 }
 
+/// Whether an instruction makes values that step evenly of such values. Bits that are mixed do only if they do not overlap: few loops
+/// have such values.
+fn steps(form: &isa::Form, picks: &Picks) -> bool {
+    !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
+}
+
+/// The native code of a program's loops as text, beside the PTX that `ptx` gives: as for a launch that makes alike what is alike in
+/// every launch. On other hosts than x86-64 there is none.
+pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> String) -> String {
+    let mut text = String::new();
+    let Some(host) = native_host(path) else { return text };
+    for (of, function) in program.module.functions.iter().zip(&program.functions) {
+        let Some(function) = function else { continue };
+        let form = jit::uniform(function, steps);
+        for plan in jit::loops(function, steps) {
+            let Some(native) = plan.compile(host, &form) else { continue };
+            let (threads, bytes) = (16 * native.parts(), native.code().len());
+            let _ = writeln!(
+                text,
+                "{}: a loop for {}, {threads} threads at a time, {bytes} bytes",
+                of.name,
+                path.name()
+            );
+            text += &native.listing(&ptx);
+        }
+    }
+    text
+}
+
 impl Builder<'_> {
     /// The loops of the function that may run as native code, by their first basic blocks.
     pub(super) fn native_loops(&self, host: Host) -> Vec<(u32, Box<NativeLoop>)> {
-        // Bits that are mixed step evenly only if they do not overlap: few loops have such values.
-        let steps = |form: &_, picks: &_| {
-            !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
-        };
         let of_block = |block: &ir::Block| {
             let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
             ops.iter().map(|op| self.op(op)).collect()
@@ -144,6 +176,7 @@ impl Builder<'_> {
                 runs: AtomicU32::new(0),
                 leaves: AtomicU32::new(0),
                 versions: [OnceLock::new(), OnceLock::new()],
+                name: format!("{}, basic block {}", self.name, plan.blocks.start),
                 plan,
                 host,
             };
