@@ -152,7 +152,8 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
             ("CUPY_TEST_GPU_LIMIT", "1".to_owned()),
             ("CUPY_CACHE_DIR", site.scratch.join("cache").display().to_string()),
         ],
-        limit: 2400,
+        // Some modules have ten thousand tests and a million launches.
+        limit: 10_800,
         least: 160,
         share: 99,
         ..Suite::default()
