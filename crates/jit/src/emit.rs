@@ -356,7 +356,8 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// Begins with the lanes `eax`. `all`: these are all of the vectors.
     fn begin_block(&mut self, index: usize, body: &Body, all: bool) -> Result {
         self.asm.set_all(all);
-        let masks = |slot| body.needed.contains(&slot) && self.is_word(slot);
+        let in_memory = |slot| !self.words.contains_key(&(slot, 0));
+        let masks = |slot| self.is_word(slot) && (body.needed.contains(&slot) || in_memory(slot));
         let accesses = body.operations.iter().any(|operation| operation.access().is_some());
         if !all && (accesses || body.operations.iter().flat_map(Operation::defs).any(masks)) {
             self.asm.take_lanes()?;

@@ -153,7 +153,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             return Ok(());
         }
         let visible = self.layout.words.iter().any(|value| value.slot == slot && value.visible);
-        let (needed, word) = (self.is_needed(slot), self.words.get(&key).copied());
+        let word = self.words.get(&key).copied();
+        // In the register file are the values of lanes outside of the loop, too.
+        let needed = self.is_needed(slot) || word.is_none() && !self.block.all;
         // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
         let copy = match word {
             _ if known.is_some() => known,
