@@ -155,8 +155,6 @@ struct Emitter<'l, H> {
 #[derive(Default)]
 struct Block {
     index: usize,
-    /// All lanes of the vectors are here, so none of them needs anything elsewhere.
-    all: bool,
     /// The operation.
     at: usize,
     /// The index of the operation that reads a slot last.
@@ -372,7 +370,6 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         self.block = Block {
             index,
-            all,
             free_vectors: (self.words.len() as u8..H::VECTORS).map(Vector).collect(),
             free_masks: H::MASKS.to_vec(),
             ..Block::default()

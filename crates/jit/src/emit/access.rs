@@ -217,7 +217,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
         };
         let place = ptr(rcx + (from + form.offset(group, lane) as i32));
-        let mask = if self.block.all { None } else { Some(self.lanes_of(slot, chunk)?) };
+        let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
     }

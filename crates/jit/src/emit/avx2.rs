@@ -133,6 +133,10 @@ impl HostVectors for Avx2 {
         self.all = all;
     }
 
+    fn has_all(&self) -> bool {
+        self.all
+    }
+
     fn take_lanes(&mut self) -> Result {
         self.vmovd(xmm15, eax)?;
         self.vpbroadcastd(S, xmm15)?;

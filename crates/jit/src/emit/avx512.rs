@@ -112,6 +112,10 @@ impl HostVectors for Avx512 {
 
     fn set_all(&mut self, _: bool) {}
 
+    fn has_all(&self) -> bool {
+        false
+    }
+
     fn take_lanes(&mut self) -> Result {
         self.kmovd(k1, eax)?;
         Ok(self.kshiftrd(k2, k1, 16)?)

@@ -208,6 +208,8 @@ pub(super) trait HostVectors: Arithmetic {
     fn begin(&mut self) -> Result;
     /// Whether all lanes of the vectors are at the basic block: a host without masks need not take them then.
     fn set_all(&mut self, all: bool);
+    /// Whether they are.
+    fn has_all(&self) -> bool;
     /// Takes the lanes `eax`, for `lanes_of`.
     fn take_lanes(&mut self) -> Result;
     /// Takes the lanes of the call. May change `eax`.

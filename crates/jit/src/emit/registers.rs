@@ -129,9 +129,9 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
-    /// Other lanes need the values of the slot while lanes are in the current basic block.
+    /// Other lanes need the values of the slot while lanes are in the current basic block: none does if all are.
     fn is_needed(&self, slot: Slot) -> bool {
-        !self.block.all && self.source.bodies[self.block.index].needed.contains(&slot)
+        !self.asm.has_all() && self.source.bodies[self.block.index].needed.contains(&slot)
     }
 
     /// Defines a chunk: `write` emits what computes it, into the register that it gets. `raw`: its NaNs are the host's. The
@@ -155,7 +155,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let visible = self.layout.words.iter().any(|value| value.slot == slot && value.visible);
         let word = self.words.get(&key).copied();
         // In the register file are the values of lanes outside of the loop, too.
-        let needed = self.is_needed(slot) || word.is_none() && !self.block.all;
+        let needed = self.is_needed(slot) || word.is_none() && !self.asm.has_all();
         // What reads a value under a mask waits for the mask. So the basic block has a copy for itself.
         let copy = match word {
             _ if known.is_some() => known,
@@ -210,7 +210,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Defines a predicate by `ecx`. Changes `edx`.
     pub(super) fn define_predicate(&mut self, slot: Slot) -> Result {
-        if self.is_passed(slot) && self.block.all {
+        if self.is_passed(slot) && self.asm.has_all() {
             let place = self.predicate_place(slot)?;
             return Ok(self.asm.mov(place, ecx)?);
         }
