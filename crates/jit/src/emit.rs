@@ -29,6 +29,7 @@ mod leave;
 mod operations;
 mod registers;
 mod scalar;
+mod strips;
 
 use crate::forms::{Form, forms};
 use crate::loops::{Body, End, Loop, Value, operations};
@@ -261,17 +262,12 @@ impl<H: HostVectors> Emitter<'_, H> {
         for &register in &kept {
             self.asm.push(register)?;
         }
-        for ((slot, chunk), register) in self.words.clone() {
-            let place = self.word_place(slot, chunk)?;
-            self.asm.load(register, place, false)?;
-        }
         self.asm.begin()?;
         self.asm.mov(r10, qword_ptr(rdi + offset_of!(Frame, fuel)))?;
         self.asm.mov(r11, qword_ptr(rdi + offset_of!(Frame, instructions)))?;
-        for (place, (register, ..)) in self.registers().enumerate() {
-            self.asm.mov(register, pending_place(place))?;
-        }
-
+        let [mut next, mut none, mut stop, mut finish] = std::array::from_fn(|_| self.asm.create_label());
+        self.asm.set_label(&mut next)?;
+        self.begin_strip(none)?;
         self.check_clean()?;
         let mut labels = Labels {
             done: self.asm.create_label(),
@@ -302,19 +298,17 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         self.asm.set_label(&mut labels.done)?;
         self.mark(Part::Exit);
+        self.end_strip(stop)?;
+        self.asm.set_label(&mut none)?;
+        self.next_strip(next, finish)?;
 
+        self.asm.set_label(&mut stop)?;
         for (place, (register, ..)) in self.registers().enumerate() {
             self.asm.mov(pending_place(place), register)?;
         }
+        self.asm.set_label(&mut finish)?;
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, instructions)), r11)?;
         self.asm.mov(qword_ptr(rdi + offset_of!(Frame, fuel)), r10)?;
-        self.asm.take_lanes_of_call()?;
-        for ((slot, chunk), word) in self.words.clone() {
-            if self.layout.words.iter().any(|value| value.slot == slot && value.defined) {
-                let (mask, place) = (self.lanes_of(slot, chunk)?, self.word_place(slot, chunk)?);
-                self.asm.merge(place, word, self.is_wide(slot), mask)?;
-            }
-        }
         self.asm.vzeroupper()?;
         for &register in kept.iter().rev() {
             self.asm.pop(register)?;

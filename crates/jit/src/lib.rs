@@ -42,7 +42,7 @@ use ir::Slot;
 
 pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops, uniform};
-pub use native::{Even, Frame, Held, Native, Point, Region, SPILLED};
+pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED};
 
 /// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.
 pub const MOST_WORDS: usize = 256;

@@ -10,6 +10,9 @@ use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_SOURCE
 /// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
 pub const SPILLED: usize = 64;
 
+/// A bit for each lane of all strips.
+pub type Lanes = [u64; 16];
+
 /// Memory that an access may touch.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +30,10 @@ impl Region {
     pub const NONE: Region = Region { start: 0, room: 0, host: std::ptr::null_mut() };
 }
 
-/// What a call of native code reads and writes: one or two groups of 16 lanes ([`Native::parts`]), one behind the other.
-/// Masks have a bit for each lane.
+/// What a call of native code reads and writes. It takes *strips* of lanes through the code, one after the other: one or
+/// two groups of 16 lanes ([`Native::parts`]).
+///
+/// Masks have a bit for each lane: those of one strip 32 bits, and those of all 1024.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Frame {
@@ -37,22 +42,41 @@ pub struct Frame {
     pub operands: [[u8; 256]; MOST_SOURCES + 1],
     /// For each of [`Native::words`] and each of two groups: 16 elements.
     pub words: [[*mut u8; 2]; MOST_WORDS],
+    /// Bytes from a word's elements of one strip to those of the next.
+    pub word_steps: [usize; MOST_WORDS],
     /// The lanes that the call takes through the loop. No other lane of a word changes.
-    pub lanes: u32,
-    /// The lanes that are at the start of each basic block of the loop, and behind these at each exit.
-    pub pending: [u32; MOST_BLOCKS],
+    pub lanes: Lanes,
+    /// The lanes that have come to each exit.
+    pub exits: [Lanes; MOST_BLOCKS],
     /// Each of [`Loop::predicates`](crate::Loop::predicates).
-    pub predicates: [u32; MOST_PREDICATES],
-    pub(crate) scratch: [u32; 2],
+    pub predicates: [Lanes; MOST_PREDICATES],
+    /// The number of the strip, and of the one behind the last one.
+    pub strip: u64,
+    /// See [`Frame::strip`].
+    pub end: u64,
+    /// A *run* is so many strips between which bases advance alike. Behind it they jump.
+    pub run: u64,
+    /// The strips of the current run that are left.
+    pub left_in_run: u64,
     /// How many backward branches the lanes may still take. At less than zero, the call has ended although lanes are
     /// left in the loop.
     pub fuel: i64,
+    /// The fuel that each strip begins with, if the loop accesses memory. Otherwise all strips share the fuel.
+    pub share: i64,
     /// Thread-instructions that have been executed.
     pub instructions: u64,
     /// The value of the first lane for each of [`Native::evens`].
     pub bases: [u64; MOST_EVENS],
+    /// Those at the start of the strip.
+    pub entered: [u64; MOST_EVENS],
+    /// What they differ by from one strip of a run to the next.
+    pub advance: [u64; MOST_EVENS],
+    /// What they differ by from the last strip of a run to the first one of the next.
+    pub jump: [u64; MOST_EVENS],
     /// For each of [`Loop::accesses`](crate::Loop::accesses): where it may go.
     pub regions: [Region; MOST_ACCESSES],
+    /// What is added to `host` of each region at the end of a run.
+    pub strides: [usize; MOST_ACCESSES],
     /// Finds a region for the lanes of [`Frame::asking`], and says whether it has. The number: of the access.
     pub find_region: extern "C" fn(*mut Frame, usize) -> bool,
     /// Computes one of [`Loop::calls`](crate::Loop::calls).
@@ -61,7 +85,14 @@ pub struct Frame {
     pub context: *mut std::ffi::c_void,
     /// The lanes that an access is for.
     pub asking: u32,
-    /// The lanes that have left before an operation, and the index of the [`Point`].
+    /// The lanes of the strip that are at the start of each basic block of the loop, and behind these at each exit.
+    pub pending: [u32; MOST_BLOCKS],
+    /// The lanes of the strip.
+    pub(crate) current: u32,
+    /// The predicates of the strip.
+    pub(crate) passed: [u32; MOST_PREDICATES],
+    pub(crate) scratch: [u32; 2],
+    /// The lanes that have left before an operation, and the index of the [`Point`]. Then the call ends with this strip.
     pub left: u32,
     /// See [`Frame::left`].
     pub point: u32,
@@ -82,9 +113,9 @@ pub struct Frame {
     pub(crate) control: u32,
 }
 
-impl Frame {
+impl Default for Frame {
     /// A frame without lanes, and without regions.
-    pub fn new(fuel: i64) -> Frame {
+    fn default() -> Frame {
         extern "C" fn none(_: *mut Frame, _: usize) -> bool {
             false
         }
@@ -92,18 +123,31 @@ impl Frame {
         Frame {
             operands: [[0; 256]; MOST_SOURCES + 1],
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],
-            lanes: 0,
-            pending: [0; MOST_BLOCKS],
-            predicates: [0; MOST_PREDICATES],
-            scratch: [0; 2],
-            fuel,
+            word_steps: [0; MOST_WORDS],
+            lanes: Lanes::default(),
+            exits: [Lanes::default(); MOST_BLOCKS],
+            predicates: [Lanes::default(); MOST_PREDICATES],
+            strip: 0,
+            end: 0,
+            run: 0,
+            left_in_run: 0,
+            fuel: 0,
+            share: 0,
             instructions: 0,
             bases: [0; MOST_EVENS],
+            entered: [0; MOST_EVENS],
+            advance: [0; MOST_EVENS],
+            jump: [0; MOST_EVENS],
             regions: [Region::NONE; MOST_ACCESSES],
+            strides: [0; MOST_ACCESSES],
             find_region: none,
             call: nothing,
             context: std::ptr::null_mut(),
             asking: 0,
+            pending: [0; MOST_BLOCKS],
+            current: 0,
+            passed: [0; MOST_PREDICATES],
+            scratch: [0; 2],
             left: 0,
             point: 0,
             addresses: [0; 32],

@@ -149,11 +149,6 @@ impl HostVectors for Avx2 {
         Ok(())
     }
 
-    fn take_lanes_of_call(&mut self) -> Result {
-        self.mov(eax, ptr(rdi + offset_of!(Frame, lanes)))?;
-        self.take_lanes()
-    }
-
     fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask> {
         if self.all {
             self.vpcmpeqd(T, T, T)?;

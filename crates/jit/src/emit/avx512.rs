@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 
 use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, dword_ptr,
-    eax, ecx, get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, eax, ecx,
+    get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
 };
 
 use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector};
@@ -118,11 +118,6 @@ impl HostVectors for Avx512 {
 
     fn take_lanes(&mut self) -> Result {
         self.kmovd(k1, eax)?;
-        Ok(self.kshiftrd(k2, k1, 16)?)
-    }
-
-    fn take_lanes_of_call(&mut self) -> Result {
-        self.kmovd(k1, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
         Ok(self.kshiftrd(k2, k1, 16)?)
     }
 

@@ -67,7 +67,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         self.block = Block::default();
         let leave = self.leave_at_start()?;
-        self.asm.mov(eax, dword_ptr(rdi + offset_of!(Frame, lanes)))?;
+        self.asm.mov(eax, dword_ptr(rdi + offset_of!(Frame, current)))?;
         for slot in clean {
             if self.layout.evens.iter().any(|even| even.slot == slot) {
                 let mut fits = self.asm.create_label();

@@ -212,8 +212,6 @@ pub(super) trait HostVectors: Arithmetic {
     fn has_all(&self) -> bool;
     /// Takes the lanes `eax`, for `lanes_of`.
     fn take_lanes(&mut self) -> Result;
-    /// Takes the lanes of the call. May change `eax`.
-    fn take_lanes_of_call(&mut self) -> Result;
     /// The lanes of a chunk. May be `MASK`.
     fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask>;
     /// Saves or loads the masks that functions may change.

@@ -205,7 +205,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             return Ok(local_predicate_place(index));
         }
         let index = self.source.predicates.iter().position(|value| value.slot == slot).ok_or(Refused)?;
-        Ok(dword_ptr(rdi + (offset_of!(Frame, predicates) + 4 * index)))
+        Ok(dword_ptr(rdi + (offset_of!(Frame, passed) + 4 * index)))
     }
 
     /// Defines a predicate by `ecx`. Changes `edx`.

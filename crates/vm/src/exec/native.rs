@@ -17,7 +17,7 @@ use std::time::Instant;
 use ir::BlockId;
 use jit::{Form, Frame, Held};
 use lanes::LaneArgs;
-use machine::mask::{GROUP_LANES, Mask};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
@@ -57,8 +57,52 @@ struct Context<'r, 'g> {
     native: &'r NativeLoop,
     code: &'r Compiled,
     regions: &'r mut [Option<KnownRegion>],
-    /// The CTA of the lanes.
-    block: usize,
+    /// See [`Walk::by_block`].
+    by_block: bool,
+}
+
+/// How the strips of a gang follow each other. In a *run* of strips, every value that steps evenly advances by the same from
+/// strip to strip.
+struct Walk {
+    /// Strips of a run.
+    run: usize,
+    /// Strips until the next value is not where the end of a run jumps to.
+    whole: usize,
+    /// A run is a CTA. Otherwise it is a row of one, or all strips of the gang.
+    by_block: bool,
+    /// Lanes of a strip.
+    lanes: usize,
+}
+
+impl Walk {
+    fn new(rows: LaneRows, parts: usize, evens: &[Affine]) -> Walk {
+        let lanes = parts * GROUP_LANES;
+        let all = rows.lanes.div_ceil(lanes).max(1);
+        let (in_row, in_block) = (rows.width() / lanes, rows.block_lanes() / lanes);
+        let rows_fit = rows.has_whole_groups() && rows.width().is_multiple_of(lanes);
+        let blocks_fit = rows.has_whole_groups() && rows.block_lanes().is_multiple_of(lanes);
+        // Strips that are two rows follow each other evenly, too.
+        let is_linear = |even: &Affine| even.is_linear_in_block(even.step, rows);
+        let alike = !rows_fit || evens.iter().all(is_linear);
+        match (rows.blocks(), alike) {
+            (1, true) => Walk { run: all, whole: all, by_block: false, lanes },
+            (_, true) if blocks_fit => Walk { run: in_block, whole: all, by_block: true, lanes },
+            // Such values step evenly through the whole gang.
+            (_, true) => Walk { run: all, whole: all, by_block: false, lanes },
+            (_, false) => Walk { run: in_row, whole: in_block.max(1), by_block: false, lanes },
+        }
+    }
+
+    /// What a value differs by from one strip of a run to the next, and from the last strip of a run to the first of the next.
+    fn steps(&self, even: &Affine, rows: LaneRows) -> (u64, u64) {
+        let at = |strip: usize| even.at(strip * self.lanes, rows);
+        (at(1).wrapping_sub(at(0)), at(self.run).wrapping_sub(at(self.run - 1)))
+    }
+
+    /// The end of the strips that follow this one so.
+    fn end(&self, strip: usize) -> usize {
+        (strip / self.whole + 1) * self.whole
+    }
 }
 
 impl KnownRegion {
@@ -142,116 +186,126 @@ impl Gang<'_> {
         let predicates: SmallVec<[Mask; 4]> =
             native.predicates.iter().map(|&(slot, _)| self.registers.predicate(window, slot)).collect();
 
-        // The lanes that have been in the loop, and their predicates.
-        let (mut ran, mut results) = (Mask::EMPTY, predicates.clone());
-        results.fill(Mask::EMPTY);
-        let (first, end) = path.mask.group_span();
-        let blocks = native.plan.blocks.len();
-        let places = blocks + native.plan.exits.len();
-        let mut arrived: SmallVec<[Mask; 4]> = SmallVec::from_elem(Mask::EMPTY, places);
         let parts = code.native.parts();
+        let (first, end) = path.mask.group_span();
         let first = first / parts * parts;
-        let share = match native.plan.accesses.len() {
-            0 => FUEL,
-            _ => FUEL / (end - first).div_ceil(parts).max(1) as i64,
-        };
-        let (mut left, mut calls, mut out_of_fuel) = (None, 0, false);
-        let mut frame = Frame::new(share);
+        let blocks = native.plan.blocks.len();
         let accesses = native.first_access..native.first_access + native.plan.accesses.len();
-        let mut regions = std::mem::take(&mut self.caches.regions);
+        let mut frame = self.caches.frame.take().unwrap_or_default();
+        frame.lanes = path.mask.0;
+        for (place, predicate) in frame.predicates.iter_mut().zip(&predicates) {
+            *place = predicate.0;
+        }
+        for (place, &(_, step)) in frame.word_steps.iter_mut().zip(&words) {
+            *place = step * parts;
+        }
+        frame.exits[..native.plan.exits.len()].fill(Mask::EMPTY.0);
         let rows = self.registers.rows();
-        for group in (first..end).step_by(parts) {
-            // Behind the last group stands the last group once more, without lanes.
-            let next = (group + 1).min(end - 1);
-            let two = next > group && parts == 2;
-            let both = |mask: &Mask| {
-                u32::from(mask.group(group)) | if two { u32::from(mask.group(next)) << 16 } else { 0 }
-            };
-            let add_both = |mask: &mut Mask, lanes: u32| {
-                mask.set_group(group, lanes as u16);
-                if two {
-                    mask.set_group(next, (lanes >> 16) as u16);
-                }
-            };
-            let lanes = both(&path.mask);
-            if lanes == 0 {
-                continue;
-            }
-            if left.is_some() || native.plan.accesses.is_empty() && frame.fuel < 0 {
-                add_both(&mut arrived[0], lanes);
-                continue;
-            }
+        let walk = Walk::new(rows, parts, &evens);
+        for ((advance, jump), even) in frame.advance.iter_mut().zip(&mut frame.jump).zip(&evens) {
+            (*advance, *jump) = walk.steps(even, rows);
+        }
+        frame.run = walk.run as u64;
+        let strips = (end - first).div_ceil(parts) as i64;
+        frame.share = if native.plan.accesses.is_empty() { FUEL } else { FUEL / strips.max(1) };
+        frame.fuel = frame.share;
+        (frame.find_region, frame.call) = (find_region, call);
+        let mut regions = std::mem::take(&mut self.caches.regions);
+
+        // The lanes that are at the start of each basic block of the loop.
+        let mut inside: SmallVec<[Mask; 8]> = SmallVec::from_elem(Mask::EMPTY, blocks);
+        let (mut left, mut out_of_fuel) = (None, false);
+        let (first, end) = (first / parts, end.div_ceil(parts));
+        let mut next = first;
+        while next < end {
+            let group = next * parts;
+            // The second group of the last strip may be missing: then the first one stands for it.
+            let is_half =
+                |strip: usize| (strip + 1) * parts * GROUP_LANES > rows.lanes.next_multiple_of(GROUP_LANES);
+            let stop = walk.end(next).min(if is_half(end - 1) && next < end - 1 { end - 1 } else { end });
+            let second = if is_half(next) { group } else { group + 1 };
             for (places, &(array, step)) in frame.words.iter_mut().zip(&words) {
-                *places = [group, next].map(|group| array.wrapping_add(group * step));
+                *places = [group, second].map(|group| array.wrapping_add(group * step));
             }
-            for (place, (affine, slot)) in frame.bases.iter_mut().zip(evens.iter().zip(&code.evens)) {
-                *place = slot.width.truncate(affine.at(group * GROUP_LANES, rows));
-            }
-            for (place, predicate) in frame.predicates.iter_mut().zip(&predicates) {
-                *place = both(predicate);
+            for (index, (affine, slot)) in evens.iter().zip(&code.evens).enumerate() {
+                let base = slot.width.truncate(affine.at(group * GROUP_LANES, rows));
+                (frame.bases[index], frame.entered[index]) = (base, base);
             }
             let block = rows.block_of(group * GROUP_LANES);
-            for (place, known) in frame.regions.iter_mut().zip(&regions[accesses.clone()]) {
-                *place = known.map_or(jit::Region::NONE, |known| known.of_block(block));
+            for (index, known) in regions[accesses.clone()].iter().enumerate() {
+                frame.regions[index] = known.map_or(jit::Region::NONE, |known| known.of_block(block));
+                frame.strides[index] = known.map_or(0, |known| known.stride * usize::from(walk.by_block));
             }
-            add_both(&mut ran, lanes);
-            frame.lanes = lanes;
-            frame.pending[..places].fill(0);
-            frame.pending[0] = lanes;
-            frame.left = 0;
-            if !native.plan.accesses.is_empty() {
-                frame.fuel = share;
-            }
-            calls += 1;
+            (frame.strip, frame.end, frame.left) = (next as u64, stop as u64, 0);
+            frame.left_in_run = (walk.run - next % walk.run) as u64;
             let known = &mut regions[accesses.clone()];
-            let mut context = Context { gang: self, shared, native, code, regions: known, block };
+            let by_block = walk.by_block;
+            let mut context = Context { gang: self, shared, native, code, regions: known, by_block };
             frame.context = (&raw mut context).cast();
-            (frame.find_region, frame.call) = (find_region, call);
-            // SAFETY: the code was made for the machine's vectors. The words are arrays with room for the elements of both
+            // SAFETY: the code was made for the machine's vectors. The words are arrays with room for the elements of all
             // groups; those that the loop writes are the gang's own. Regions are memory of the launch that holds the access,
             // and lives as long as the gang.
             unsafe { code.native.run(&mut frame) }
-            out_of_fuel |= frame.fuel < 0;
-            for (&place, predicate) in frame.predicates.iter().zip(&mut results) {
-                add_both(predicate, place);
+            next = frame.strip as usize;
+            if frame.left == 0 && frame.fuel >= 0 {
+                continue;
             }
-            for (&lanes, arrived) in frame.pending.iter().zip(&mut arrived) {
-                if lanes != 0 {
-                    add_both(arrived, lanes);
-                }
-            }
-            let inside = frame.pending[..blocks].iter().fold(frame.left, |all, lanes| all | lanes);
-            let of_group = |lanes: u32| {
+            // Lanes of this strip are still inside.
+            let group = next * parts;
+            let of_strip = |lanes: u32| {
                 let mut mask = Mask::EMPTY;
-                add_both(&mut mask, lanes);
+                mask.set_group(group, lanes as u16);
+                if lanes >> 16 != 0 {
+                    mask.set_group(group + 1, (lanes >> 16) as u16);
+                }
                 mask
             };
-            if inside != 0 {
-                self.keep_evens(code, &frame, &evens, group, of_group(inside), window);
+            let mut all = of_strip(frame.left);
+            for (&lanes, inside) in frame.pending.iter().zip(&mut inside) {
+                *inside |= of_strip(lanes);
+                all |= of_strip(lanes);
             }
+            self.keep_evens(code, &frame, &evens, group, all, window);
+            next += 1;
             if frame.left != 0 {
-                let lanes = of_group(frame.left);
+                let lanes = of_strip(frame.left);
                 self.keep_spilled(code, &frame, group, lanes, window);
                 left = Some((lanes, &code.native.points()[frame.point as usize]));
+                break;
             }
+            out_of_fuel = true;
+            if native.plan.accesses.is_empty() {
+                break;
+            }
+            frame.fuel = frame.share;
         }
+        // The lanes that have been in the loop. Others wait at its start.
+        let ran = path.mask & Mask::first((next * walk.lanes).min(GANG_LANES));
+        inside[0] |= path.mask & !ran;
+        let calls = (next - first) as u32;
         self.caches.regions = regions;
         native.note(calls, left.is_some());
-        for (&(slot, defined), &value) in native.predicates.iter().zip(&results) {
+        for (&(slot, defined), &value) in native.predicates.iter().zip(&frame.predicates) {
             if defined {
-                self.registers.set_predicate(window, slot, value, ran);
+                self.registers.set_predicate(window, slot, Mask(value), ran);
             }
         }
-        self.steps.instructions += frame.instructions;
-        native.paces.note_native(start.elapsed(), frame.instructions);
+        let instructions = std::mem::take(&mut frame.instructions);
+        self.steps.instructions += instructions;
+        native.paces.note_native(start.elapsed(), instructions);
         self.lap = None;
 
-        let inside = native.plan.blocks.clone().map(BlockId);
-        let mut places: SmallVec<[(BlockId, Mask); 4]> = inside
-            .chain(native.plan.exits.iter().copied())
-            .zip(arrived)
+        let exits = native.plan.exits.iter().copied().zip(frame.exits.iter().map(|&lanes| Mask(lanes)));
+        let mut places: SmallVec<[(BlockId, Mask); 4]> = native
+            .plan
+            .blocks
+            .clone()
+            .map(BlockId)
+            .zip(inside)
+            .chain(exits)
             .filter(|(_, lanes)| !lanes.is_empty())
             .collect();
+        self.caches.frame = Some(frame);
         if let Some((_, point)) = left {
             for (block, lanes) in places {
                 self.split(path, lanes, block.0);
@@ -337,7 +391,9 @@ extern "C" fn find_region(frame: *mut Frame, access: usize) -> bool {
     };
     let Some(region) = context.find(frame, access) else { return false };
     context.regions[access] = Some(region);
-    frame.regions[access] = region.of_block(context.block);
+    let first_lane = frame.strip as usize * context.code.native.parts() * GROUP_LANES;
+    frame.regions[access] = region.of_block(context.gang.registers.rows().block_of(first_lane));
+    frame.strides[access] = region.stride * usize::from(context.by_block);
     true
 }
 
