@@ -156,7 +156,7 @@ struct Way {
 
 impl Way {
     /// All ways: every host path of the machine, one and two host threads, shuffled warps, one block after the other,
-    /// code lowered without any pass, and native code.
+    /// code lowered without any pass, and native code of each kind.
     fn all(seed: u64) -> Vec<Way> {
         let way = |path, threads| Way {
             path,
@@ -169,13 +169,17 @@ impl Way {
         let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
         let mut ways: Vec<Way> =
             paths.enumerate().map(|(i, path)| way(path, 1 + (i + seed as usize) % 2)).collect();
-        let fastest = ways[ways.len() - 1].path;
         let path = |i: u64| ways[(i % ways.len() as u64) as usize].path;
         let shuffled = Way { schedule: Some(seed), ..way(path(seed), 1) };
         let deterministic = Way { deterministic: true, ..way(path(seed + 1), 1) };
         let plain = Way { plain: true, ..way(path(seed + 2), 1) };
-        let native = Way { native: true, plain: seed.is_multiple_of(2), ..way(fastest, 1) };
-        ways.extend([shuffled, deterministic, plain, native]);
+        let native: Vec<Way> = ways
+            .iter()
+            .filter(|way| way.path != HostPath::Portable)
+            .map(|with| Way { native: true, plain: seed.is_multiple_of(2), ..way(with.path, 1) })
+            .collect();
+        ways.extend([shuffled, deterministic, plain]);
+        ways.extend(native);
         ways
     }
 

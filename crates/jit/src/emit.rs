@@ -29,12 +29,14 @@ mod leave;
 mod operations;
 mod registers;
 mod scalar;
+mod straight;
 mod strips;
 
-use crate::forms::{Form, forms};
+use crate::forms::{Form, at_entry, forms};
 use crate::loops::{Body, End, Loop, Value, operations};
 use crate::native::{Even, Frame, Layout, Mark, Native, Part};
 use crate::operation::Operation;
+use crate::straight::Straight;
 use crate::{MOST_EVENS, MOST_WORDS};
 use avx2::Avx2;
 use avx512::Avx512;
@@ -106,35 +108,76 @@ fn emit_with<H: HostVectors>(
     word_vectors: usize,
     form: impl Fn(Slot) -> Option<Form>,
 ) -> Option<Native> {
-    let mut emitter = Emitter {
-        word_vectors,
-        asm: H::new(Assembler::new().ok()?, groups),
-        source,
-        groups,
-        parts: groups * GROUP_LANES / H::lanes(false),
-        spills,
-        forms: forms(source, form),
-        clean: double::clean(source),
-        layout: Layout::default(),
-        words: BTreeMap::new(),
-        block: Block::default(),
-        stubs: Vec::new(),
-    };
+    let mut emitter =
+        Emitter::new(source, H::new(Assembler::new().ok()?, groups), groups, forms(source, form));
+    (emitter.word_vectors, emitter.spills) = (word_vectors, spills);
     emitter.lay_out().ok()?;
     emitter.whole().ok()?;
-    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
-    let mut result = emitter.asm.assemble_options(0, options).ok()?.inner;
-    result.new_instruction_offsets.push(u32::try_from(result.code_buffer.len()).ok()?);
-    for mark in &mut emitter.layout.marks {
-        mark.offset = *result.new_instruction_offsets.get(mark.offset)? as usize;
+    emitter.finish()
+}
+
+/// Machine code for straight-line code, as [`emit`].
+pub(crate) fn emit_straight(
+    straight: &Straight,
+    host: crate::Host,
+    form: impl Fn(Slot) -> Option<Form>,
+) -> Option<Native> {
+    match host {
+        crate::Host::Avx512 => emit_straight_for::<Avx512>(straight, form),
+        crate::Host::Avx2 => emit_straight_for::<Avx2>(straight, form),
     }
-    Native::new(&result.code_buffer, groups, emitter.layout)
+}
+
+fn emit_straight_for<H: HostVectors>(
+    straight: &Straight,
+    form: impl Fn(Slot) -> Option<Form>,
+) -> Option<Native> {
+    let source = &straight.source;
+    let groups = 2;
+    let forms = at_entry(source, form);
+    let mut emitter = Emitter::new(source, H::new(Assembler::new().ok()?, groups), groups, forms);
+    (emitter.straight, emitter.spills) = (Some(straight), true);
+    emitter.lay_out().ok()?;
+    emitter.whole_straight(straight).ok()?;
+    emitter.finish()
+}
+
+impl<'l, H: HostVectors> Emitter<'l, H> {
+    fn new(source: &'l Loop, asm: H, groups: usize, forms: BTreeMap<Slot, Form>) -> Emitter<'l, H> {
+        Emitter {
+            word_vectors: 0,
+            asm,
+            source,
+            straight: None,
+            groups,
+            parts: groups * GROUP_LANES / H::lanes(false),
+            spills: false,
+            forms,
+            clean: double::clean(source),
+            layout: Layout::default(),
+            words: BTreeMap::new(),
+            block: Block::default(),
+            stubs: Vec::new(),
+        }
+    }
+
+    fn finish(mut self) -> Option<Native> {
+        let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
+        let mut result = self.asm.assemble_options(0, options).ok()?.inner;
+        result.new_instruction_offsets.push(u32::try_from(result.code_buffer.len()).ok()?);
+        for mark in &mut self.layout.marks {
+            mark.offset = *result.new_instruction_offsets.get(mark.offset)? as usize;
+        }
+        Native::new(&result.code_buffer, self.groups, self.layout)
+    }
 }
 
 struct Emitter<'l, H> {
     word_vectors: usize,
     asm: H,
     source: &'l Loop,
+    /// There is no control flow, and accesses to memory have been checked.
+    straight: Option<&'l Straight>,
     /// Groups of 16 lanes.
     groups: usize,
     /// Vectors for a slot of 4 bytes.
@@ -188,6 +231,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             let uses = operation.uses();
             match operation.access() {
                 _ if self.is_scalar(operation) => scalar.extend(uses),
+                Some(_) if self.straight.is_some() => vector.extend(uses.into_iter().skip(1)),
                 Some(access) if self.even_address(access).is_some() => {
                     scalar.insert(access.base);
                     vector.extend(uses.into_iter().skip(1));
@@ -362,6 +406,12 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.imul_3(rcx, rcx, number(body.cost)?)?;
             self.asm.add(r11, rcx)?;
         }
+        self.new_block(index, body);
+        Ok(())
+    }
+
+    /// No value has a register yet.
+    fn new_block(&mut self, index: usize, body: &Body) {
         self.block = Block {
             index,
             free_vectors: (self.words.len() as u8..H::VECTORS).map(Vector).collect(),
@@ -374,7 +424,6 @@ impl<H: HostVectors> Emitter<'_, H> {
         if let End::Branch { pred, .. } = body.end {
             self.block.last.insert(pred, body.operations.len());
         }
-        Ok(())
     }
 
     fn operations(&mut self, body: &Body) -> Result {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use ir::Slot;
 
 use crate::loops::{Loop, operations};
-use crate::operation::{Bits, Operation};
+use crate::operation::{Access, Bits, Operation};
 
 /// How the values of a slot step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,11 @@ impl Form {
         self.span.wrapping_mul(part as i64).wrapping_add(self.step.wrapping_mul(lane as i64))
     }
 
+    /// The elements of an access follow each other in memory.
+    pub(crate) fn is_contiguous(self, access: &Access) -> bool {
+        self.step == i64::from(access.bytes) && access.count == 1
+    }
+
     /// The least and the greatest offset of the lanes of `parts` groups. `None` if a step is large.
     pub fn bounds(self, parts: usize) -> Option<(i64, i64)> {
         const LARGE: u64 = 1 << 24;
@@ -61,17 +66,27 @@ enum Known {
     Varies,
 }
 
+/// How a slot steps at the start.
+fn form_at_entry(source: &Loop, slot: Slot, entry: impl Fn(Slot) -> Option<Form>) -> Option<Form> {
+    if source.literals.contains_key(&slot) {
+        return Some(Form::UNIFORM);
+    }
+    let is_predicate = source.predicates.iter().any(|value| value.slot == slot);
+    entry(slot).filter(|_| !is_predicate)
+}
+
+/// The slots that step evenly at the start and that nothing writes.
+pub(crate) fn at_entry(source: &Loop, entry: impl Fn(Slot) -> Option<Form>) -> BTreeMap<Slot, Form> {
+    let defined: Vec<Slot> = operations(&source.bodies).flat_map(Operation::defs).collect();
+    let uses = operations(&source.bodies).flat_map(Operation::uses).filter(|slot| !defined.contains(slot));
+    uses.filter_map(|slot| Some((slot, form_at_entry(source, slot, &entry)?))).collect()
+}
+
 /// The slots of a loop that step evenly wherever it reads them. `entry`: how a slot steps at the start of the loop.
 pub(crate) fn forms(source: &Loop, entry: impl Fn(Slot) -> Option<Form>) -> BTreeMap<Slot, Form> {
     let mut known: BTreeMap<Slot, Known> = BTreeMap::new();
     let defined: Vec<Slot> = operations(&source.bodies).flat_map(Operation::defs).collect();
-    let at_entry = |slot: Slot| {
-        if source.literals.contains_key(&slot) {
-            return Known::Even(Form::UNIFORM);
-        }
-        let is_predicate = source.predicates.iter().any(|value| value.slot == slot);
-        entry(slot).filter(|_| !is_predicate).map_or(Known::Varies, Known::Even)
-    };
+    let at_entry = |slot: Slot| form_at_entry(source, slot, &entry).map_or(Known::Varies, Known::Even);
     for slot in operations(&source.bodies).flat_map(Operation::uses) {
         if !defined.contains(&slot) || source.live_in.contains(&slot) {
             known.insert(slot, at_entry(slot));

@@ -1,11 +1,13 @@
 //! How the lanes' values of a slot may be alike, whatever the launch.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ir::{Function, OpKind, SimpleOp, Slot, SlotKind, Touch};
 use isa::{Form, Picks};
 
 /// How the lanes' values of a slot may be alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(crate) enum Kind {
     /// The same in all lanes.
     Uniform,
     /// Steps evenly from lane to lane.
@@ -48,6 +50,10 @@ impl Kinds {
         kinds
     }
 
+    fn of_slot(&self, slot: Slot) -> Kind {
+        self.0[slot.index()]
+    }
+
     pub fn varies(&self, slot: Slot) -> bool {
         self.0[slot.index()] == Kind::Varies
     }
@@ -58,13 +64,102 @@ impl Kinds {
 
     /// Joins what an operation gives its results. `risen` hears of those whose kind is another now.
     fn define(&mut self, op: &Flow, mut risen: impl FnMut(Slot)) {
-        let uses = op.uses.iter().map(|slot| self.0[slot.index()]).max().unwrap_or(Kind::Uniform);
-        let result = if op.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies };
+        let result = op.result(op.uses.iter().map(|slot| self.0[slot.index()]).max());
         for &slot in &op.defs {
             if self.0[slot.index()] < result {
                 self.0[slot.index()] = result;
                 risen(slot);
             }
+        }
+    }
+}
+
+/// The kinds of slots at the start of each basic block. A slot that varies at one place need not do so at another.
+pub(crate) struct Starts<'f> {
+    function: &'f Function,
+    kinds: &'f Kinds,
+    flows: Vec<Flow>,
+    /// By basic block: the kinds of what is live there.
+    live: Vec<BTreeMap<Slot, Kind>>,
+}
+
+impl<'f> Starts<'f> {
+    /// `kinds`: those of the function.
+    pub fn of(function: &'f Function, kinds: &'f Kinds, steps: impl Fn(&Form, &Picks) -> bool) -> Starts<'f> {
+        let flows = function.ops.iter().map(|op| Flow::of(op, &steps)).collect();
+        let mut starts =
+            Starts { function, kinds, flows, live: vec![BTreeMap::new(); function.blocks.len()] };
+        if let (Some(block), Some(live)) = (function.blocks.first(), starts.live.first_mut()) {
+            live.extend(block.live_in.iter().map(|&slot| (slot, kinds.of_slot(slot))));
+        }
+        // A kind rises twice at the most, so this ends soon in whatever order the basic blocks stand.
+        let mut waiting: BTreeSet<u32> = BTreeSet::from([0]);
+        let mut reached = vec![false; function.blocks.len()];
+        while let Some(index) = waiting.pop_first() {
+            reached[index as usize] = true;
+            let block = &function.blocks[index as usize];
+            let mut here = starts.at(index);
+            block.ops.clone().for_each(|op| here.pass(op));
+            block.terminator.clone().visit(&mut |slot, touch| {
+                if touch == Touch::Def {
+                    here.changed.insert(*slot, Kind::Varies);
+                }
+            });
+            let changed = here.changed;
+            for next in block.terminator.successors() {
+                let mut risen = !reached[next.index()];
+                for &slot in &function.blocks[next.index()].live_in {
+                    let kind = changed.get(&slot).copied().unwrap_or_else(|| kinds.of_slot(slot));
+                    let known = starts.live[next.index()].entry(slot).or_insert(kind);
+                    risen |= *known < kind;
+                    *known = kind.max(*known);
+                }
+                if risen {
+                    waiting.insert(next.0);
+                }
+            }
+        }
+        starts
+    }
+
+    /// At the start of a basic block.
+    pub fn at(&self, index: u32) -> Here<'_> {
+        Here { starts: self, changed: self.live[index as usize].clone() }
+    }
+}
+
+/// The kinds of slots at a place in a basic block.
+pub(crate) struct Here<'k> {
+    starts: &'k Starts<'k>,
+    changed: BTreeMap<Slot, Kind>,
+}
+
+impl Here<'_> {
+    fn of(&self, slot: Slot) -> Kind {
+        self.changed.get(&slot).copied().unwrap_or_else(|| self.starts.kinds.of_slot(slot))
+    }
+
+    pub fn varies(&self, slot: Slot) -> bool {
+        self.of(slot) == Kind::Varies
+    }
+
+    /// Those that hold at every place.
+    pub fn anywhere(&self) -> &Kinds {
+        self.starts.kinds
+    }
+
+    /// The kind of the results of the function's operation with this index.
+    pub fn result(&self, op: u32) -> Kind {
+        let flow = &self.starts.flows[op as usize];
+        flow.result(flow.uses.iter().map(|slot| self.of(*slot)).max())
+    }
+
+    /// Goes on behind an operation.
+    pub fn pass(&mut self, op: u32) {
+        let (result, guarded) = (self.result(op), self.starts.function.ops[op as usize].guard.is_some());
+        for &slot in &self.starts.flows[op as usize].defs {
+            let kind = if guarded { result.max(self.of(slot)) } else { result };
+            self.changed.insert(slot, kind);
         }
     }
 }
@@ -78,6 +173,12 @@ struct Flow {
 }
 
 impl Flow {
+    /// The kind of the results, from the greatest of the sources.
+    fn result(&self, uses: Option<Kind>) -> Kind {
+        let uses = uses.unwrap_or(Kind::Uniform);
+        if self.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies }
+    }
+
     fn of(op: &ir::Op, steps: impl Fn(&Form, &Picks) -> bool) -> Flow {
         let (mut uses, mut defs) = (Vec::new(), Vec::new());
         op.clone().visit(&mut |slot, touch| match touch {

@@ -1,10 +1,11 @@
-//! Native code for loops of lowered PTX, on hosts with AVX-512 or AVX2.
+//! Native code for loops and straight-line code of lowered PTX, on hosts with AVX-512 or AVX2.
 //!
 //! The interpreter takes all lanes of a gang through one operation, and then through the next: values pass through
 //! memory between operations. Inside a loop without barriers and warp-level operations, lanes are independent. So native
 //! code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
+//! - `straight`: which operations between barriers can be ([`straight`])
 //! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
@@ -36,13 +37,15 @@ mod listing;
 mod loops;
 mod native;
 mod operation;
+mod straight;
 mod translate;
 
 use ir::Slot;
 
 pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops, uniform};
-pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED};
+pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED, Steps};
+pub use straight::{Item, MOST_POINTERS, Pointer, Straight, StraightBlocks, straight};
 
 /// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.
 pub const MOST_WORDS: usize = 256;

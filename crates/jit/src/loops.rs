@@ -60,8 +60,19 @@ pub struct Loop {
     pub(crate) wide: BTreeSet<Slot>,
     /// The slots that hold literals.
     pub(crate) literals: BTreeMap<Slot, u64>,
+    /// The slots that are the same in all lanes throughout a launch.
+    pub(crate) fixed: BTreeSet<Slot>,
     /// The slots that are live at the start of the loop.
     pub(crate) live_in: BTreeSet<Slot>,
+}
+
+/// What a loop consists of.
+pub(crate) struct Parts {
+    pub blocks: Range<u32>,
+    pub exits: Vec<BlockId>,
+    pub bodies: Vec<Body>,
+    pub accesses: Vec<Access>,
+    pub calls: Vec<(usize, usize)>,
 }
 
 /// A basic block of a loop.
@@ -199,6 +210,24 @@ impl Loop {
         if !divides && live_out.iter().any(|slot| defined.contains(slot) && !kinds.varies(*slot)) {
             return None;
         }
+        let live_in = function.blocks[blocks.start as usize].live_in.iter().copied().collect();
+        let parts = Parts { blocks, exits, bodies, accesses, calls };
+        let found = Loop::of_parts(function, kinds, width, parts, &live, &live_out, live_in);
+        (found.predicates.len() <= MOST_PREDICATES).then_some(found)
+    }
+
+    /// `live`: the slots that are live at the start of some basic block; `live_out`: behind them; `live_in`: at the start of the
+    /// first one.
+    pub(crate) fn of_parts(
+        function: &Function,
+        kinds: &Kinds,
+        width: impl Fn(Slot) -> Width,
+        Parts { blocks, exits, bodies, accesses, calls }: Parts,
+        live: &BTreeSet<Slot>,
+        live_out: &BTreeSet<Slot>,
+        live_in: BTreeSet<Slot>,
+    ) -> Loop {
+        let defined: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::defs).collect();
         let used: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::uses).collect();
         let ends = bodies.iter().filter_map(|body| match body.end {
             End::Branch { pred, .. } => Some(pred),
@@ -219,18 +248,20 @@ impl Loop {
                 visible: seen.contains(&slot) || live_out.contains(&slot),
             })
             .partition(|value| width(value.slot) == Width::Pred);
-        if predicates.len() > MOST_PREDICATES {
-            return None;
-        }
         let slots = || used.iter().chain(&defined).copied();
         let wide = slots().filter(|&slot| width(slot) == Width::W64).collect();
-        let literal = |slot: Slot| match function.slots[slot.index()].kind {
+        let literal = |slot: Slot| match function.slots.get(slot.index())?.kind {
             SlotKind::Constant(value) => Some((slot, value)),
             _ => None,
         };
         let literals = slots().filter_map(literal).collect();
-        let live_in = function.blocks[blocks.start as usize].live_in.iter().copied().collect();
-        Some(Loop { blocks, exits, predicates, accesses, calls, words, bodies, wide, literals, live_in })
+        // The prologue also computes what differs from lane to lane, or from CTA to CTA.
+        let is_fixed = |slot: &Slot| {
+            let info = function.slots.get(slot.index());
+            info.is_some_and(|info| info.kind == SlotKind::Invariant) && kinds.is_uniform(*slot)
+        };
+        let fixed = slots().filter(is_fixed).collect();
+        Loop { blocks, exits, predicates, accesses, calls, words, bodies, wide, literals, fixed, live_in }
     }
 }
 

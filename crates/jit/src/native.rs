@@ -5,6 +5,7 @@ use ir::Slot;
 
 use crate::forms::Form;
 use crate::loops::Value;
+use crate::straight::MOST_POINTERS;
 use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_SOURCES, MOST_WORDS};
 
 /// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
@@ -28,6 +29,22 @@ pub struct Region {
 impl Region {
     /// A region without room.
     pub const NONE: Region = Region { start: 0, room: 0, host: std::ptr::null_mut() };
+}
+
+/// What values differ by from one strip to the next.
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// [`Frame::bases`].
+    pub evens: [u64; MOST_EVENS],
+    /// [`Frame::pointers`].
+    pub pointers: [u64; MOST_POINTERS],
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps { evens: [0; MOST_EVENS], pointers: [0; MOST_POINTERS] }
+    }
 }
 
 /// What a call of native code reads and writes. It takes *strips* of lanes through the code, one after the other: one or
@@ -70,9 +87,11 @@ pub struct Frame {
     /// Those at the start of the strip.
     pub entered: [u64; MOST_EVENS],
     /// What they differ by from one strip of a run to the next.
-    pub advance: [u64; MOST_EVENS],
+    pub advance: Steps,
     /// What they differ by from the last strip of a run to the first one of the next.
-    pub jump: [u64; MOST_EVENS],
+    pub jump: Steps,
+    /// For straight-line code: where the host has the first lane's address of each of [`Straight::pointers`](crate::Straight).
+    pub pointers: [u64; MOST_POINTERS],
     /// For each of [`Loop::accesses`](crate::Loop::accesses): where it may go.
     pub regions: [Region; MOST_ACCESSES],
     /// What is added to `host` of each region at the end of a run.
@@ -136,8 +155,9 @@ impl Default for Frame {
             instructions: 0,
             bases: [0; MOST_EVENS],
             entered: [0; MOST_EVENS],
-            advance: [0; MOST_EVENS],
-            jump: [0; MOST_EVENS],
+            advance: Steps::default(),
+            jump: Steps::default(),
+            pointers: [0; MOST_POINTERS],
             regions: [Region::NONE; MOST_ACCESSES],
             strides: [0; MOST_ACCESSES],
             find_region: none,

@@ -214,6 +214,39 @@ impl Operation {
         }
     }
 
+    /// Lets the operation read other slots.
+    pub fn rename_uses(&mut self, to: impl Fn(Slot) -> Slot) {
+        let all = |slots: &mut [Slot]| slots.iter_mut().for_each(|slot| *slot = to(*slot));
+        match self {
+            Operation::Float { src, .. } | Operation::Bits { src, .. } => all(src),
+            Operation::MulWide { src, addend, .. } => {
+                all(src);
+                all(addend.as_mut_slice());
+            }
+            Operation::Compare { src, with, .. } => {
+                all(src);
+                with.iter_mut().for_each(|(_, slot)| *slot = to(*slot));
+            }
+            Operation::Select { src, pred, .. } => {
+                all(src);
+                *pred = to(*pred);
+            }
+            Operation::Logic { src, .. } => all(src),
+            Operation::Pass { src, .. }
+            | Operation::Offset { src, .. }
+            | Operation::ToInteger { src, .. }
+            | Operation::Convert { src, .. }
+            | Operation::Widen { src, .. }
+            | Operation::Narrow { src, .. } => *src = to(*src),
+            Operation::Call { src, .. } => all(src),
+            Operation::Load { access, .. } => access.base = to(access.base),
+            Operation::Store { access, src } => {
+                access.base = to(access.base);
+                all(src);
+            }
+        }
+    }
+
     /// The slots that the operation writes.
     pub fn defs(&self) -> Vec<Slot> {
         match self {
@@ -284,6 +317,14 @@ impl Operation {
             Operation::Load { access, .. } | Operation::Store { access, .. } => Some(access),
             _ => None,
         }
+    }
+}
+
+impl Access {
+    /// An address that is a multiple of the access's bytes stays one with its offset.
+    pub fn bytes_fit(&self) -> bool {
+        let bytes = i64::from(self.bytes * self.count);
+        bytes.count_ones() == 1 && self.offset % bytes == 0
     }
 }
 

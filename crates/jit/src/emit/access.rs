@@ -5,7 +5,7 @@
 
 use std::mem::offset_of;
 
-use iced_x86::code_asm::{AsmMemoryOperand, eax, ecx, edx, ptr, qword_ptr, rcx, rdi, rdx};
+use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, eax, ecx, edx, ptr, qword_ptr, rcx, rdi, rdx};
 use ir::Slot;
 
 use super::host::{MASK, Scattered};
@@ -17,7 +17,8 @@ use crate::operation::Access;
 
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
 enum Places {
-    Even(Form),
+    /// From this register and these bytes on, not from `rcx`.
+    Even(Form, AsmRegister64, i32),
     /// For each chunk of 4 bytes: offsets of 4 bytes.
     Narrow(Vec<Vector>),
     /// For each chunk of 8 bytes: offsets of 8 bytes.
@@ -27,7 +28,7 @@ enum Places {
 impl Places {
     fn registers(self) -> Vec<Vector> {
         match self {
-            Places::Even(_) => Vec::new(),
+            Places::Even(..) => Vec::new(),
             Places::Narrow(registers) | Places::Wide(registers) => registers,
         }
     }
@@ -35,7 +36,7 @@ impl Places {
     /// With these bytes more. `None`: they step evenly.
     fn scattered(&self, bytes: i32) -> Option<Scattered<'_>> {
         match self {
-            Places::Even(_) => None,
+            Places::Even(..) => None,
             Places::Narrow(offsets) => Some(Scattered { offsets, wide: false, bytes }),
             Places::Wide(offsets) => Some(Scattered { offsets, wide: true, bytes }),
         }
@@ -103,10 +104,21 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// relative to, on the host.
     fn check(&mut self, access: Access) -> Result<Places> {
         if let Some(form) = self.even_address(&access) {
-            self.check_even(access, form)?;
-            let contiguous = form.step == i64::from(access.bytes) && access.count == 1;
-            if contiguous || form.step == 0 && !self.source.accesses[access.index].write {
-                return Ok(Places::Even(form));
+            let (base, bytes, writes) = match self.straight {
+                Some(straight) => {
+                    let (pointer, bytes) = straight.places[access.index];
+                    (self.pointer(pointer)?, bytes, straight.pointers[pointer].write)
+                }
+                None => {
+                    self.check_even(access, form)?;
+                    (rcx, 0, self.source.accesses[access.index].write)
+                }
+            };
+            if form.is_contiguous(&access) || form.step == 0 && !writes {
+                return Ok(Places::Even(form, base, bytes));
+            }
+            if (base, bytes) != (rcx, 0) {
+                self.asm.lea(rcx, ptr(base + bytes))?;
             }
             let mut offsets = Vec::new();
             for part in 0..self.parts {
@@ -119,6 +131,9 @@ impl<H: HostVectors> Emitter<'_, H> {
                 offsets.push(register);
             }
             return Ok(Places::Narrow(offsets));
+        }
+        if self.straight.is_some() {
+            return Err(Refused);
         }
         self.check_each(access)
     }
@@ -208,7 +223,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     ) -> Result {
         let (wide, (group, lane)) = (self.is_wide(slot), self.place(slot, chunk));
         let from = element as i32 * access.bytes as i32;
-        let Places::Even(form) = places else {
+        let &Places::Even(form, base, bytes) = places else {
             let scattered = places.scattered(from).ok_or(Refused)?;
             self.asm.prepare_gather(chunk, wide)?;
             let other = if scattered.wide != wide { Some(self.temporary()?) } else { None };
@@ -216,7 +231,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.block.free_vectors.extend(other);
             return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
         };
-        let place = ptr(rcx + (from + form.offset(group, lane) as i32));
+        let place = ptr(base + (bytes + from + form.offset(group, lane) as i32));
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
@@ -233,8 +248,8 @@ impl<H: HostVectors> Emitter<'_, H> {
     ) -> Result {
         let (wide, (group, lane)) = (self.is_wide(slot), self.place(slot, chunk));
         let to = element as i32 * access.bytes as i32;
-        if let Places::Even(form) = places {
-            let place = ptr(rcx + form.offset(group, lane) as i32);
+        if let &Places::Even(form, base, bytes) = places {
+            let place = ptr(base + (bytes + form.offset(group, lane) as i32));
             return self.asm.store_lanes(place, value, chunk, wide);
         }
         self.asm.scatter(places.scattered(to).ok_or(Refused)?, chunk, wide, value)

@@ -18,19 +18,23 @@ use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK
 use super::{NAN_BITS, Refused, Result};
 use crate::native::Frame;
 
-pub(super) struct Avx512(Assembler);
+pub(super) struct Avx512 {
+    assembler: Assembler,
+    /// All lanes of the vectors are there.
+    all: bool,
+}
 
 impl Deref for Avx512 {
     type Target = Assembler;
 
     fn deref(&self) -> &Assembler {
-        &self.0
+        &self.assembler
     }
 }
 
 impl DerefMut for Avx512 {
     fn deref_mut(&mut self) -> &mut Assembler {
-        &mut self.0
+        &mut self.assembler
     }
 }
 
@@ -102,7 +106,7 @@ impl HostVectors for Avx512 {
     const NEEDS_ANOTHER: bool = false;
 
     fn new(assembler: Assembler, _: usize) -> Avx512 {
-        Avx512(assembler)
+        Avx512 { assembler, all: false }
     }
 
     fn begin(&mut self) -> Result {
@@ -110,10 +114,12 @@ impl HostVectors for Avx512 {
         Ok(self.vpbroadcastd(NAN, ecx)?)
     }
 
-    fn set_all(&mut self, _: bool) {}
+    fn set_all(&mut self, all: bool) {
+        self.all = all;
+    }
 
     fn has_all(&self) -> bool {
-        false
+        self.all
     }
 
     fn take_lanes(&mut self) -> Result {
@@ -192,7 +198,10 @@ impl HostVectors for Avx512 {
     ) -> Result {
         let dst = match dst.mask {
             Some(_) => destination(dst)?,
-            None => masked(zmm(dst.register)?, mask.ok_or(Refused)?).z(),
+            None => match mask {
+                Some(mask) => masked(zmm(dst.register)?, mask).z(),
+                None => zmm(dst.register)?,
+            },
         };
         match (one, wide) {
             (true, true) => self.vpbroadcastq(dst, place)?,
@@ -204,6 +213,9 @@ impl HostVectors for Avx512 {
     }
 
     fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result {
+        if self.all {
+            return self.store(place, from, wide);
+        }
         let mask = self.lanes_of(chunk, wide)?;
         self.store(masked_place(place, mask), from, wide)
     }

@@ -9,7 +9,7 @@ use iced_x86::code_asm::{
 use isa::Space;
 
 use super::{Emitter, HostVectors, PENDING, Result, pending_place};
-use crate::native::{Frame, Lanes, Region};
+use crate::native::{Frame, Lanes, Region, Steps};
 
 impl<H: HostVectors> Emitter<'_, H> {
     /// The lanes of strip `rdx` in a mask of all lanes, which is at this offset in the frame.
@@ -20,7 +20,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
     }
 
-    fn load_lanes(&mut self, to: AsmRegister32, offset: usize) -> Result {
+    pub(super) fn load_lanes(&mut self, to: AsmRegister32, offset: usize) -> Result {
         let place = self.lanes_place(offset);
         match self.groups {
             1 => self.asm.movzx(to, place)?,
@@ -46,10 +46,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.test(eax, eax)?;
         self.asm.jz(none)?;
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, current)), eax)?;
-        for index in 0..self.source.predicates.len() {
-            self.load_lanes(ecx, offset_of!(Frame, predicates) + size_of::<Lanes>() * index)?;
-            self.asm.mov(dword_ptr(rdi + (offset_of!(Frame, passed) + 4 * index)), ecx)?;
-        }
+        self.load_predicates()?;
         for ((slot, chunk), register) in self.words.clone() {
             let place = self.word_place(slot, chunk)?;
             self.asm.load(register, place, false)?;
@@ -67,6 +64,26 @@ impl<H: HostVectors> Emitter<'_, H> {
         let blocks = self.source.bodies.len();
         for place in PENDING.len().min(blocks)..blocks + self.source.exits.len() {
             self.asm.mov(pending_place(place), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the predicates of strip `rdx` to where operations find them.
+    pub(super) fn load_predicates(&mut self) -> Result {
+        for index in 0..self.source.predicates.len() {
+            self.load_lanes(ecx, offset_of!(Frame, predicates) + size_of::<Lanes>() * index)?;
+            self.asm.mov(dword_ptr(rdi + (offset_of!(Frame, passed) + 4 * index)), ecx)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the predicates of strip `rdx` back.
+    pub(super) fn store_predicates(&mut self) -> Result {
+        for (index, predicate) in self.source.predicates.iter().enumerate() {
+            if predicate.defined {
+                self.asm.mov(ecx, dword_ptr(rdi + (offset_of!(Frame, passed) + 4 * index)))?;
+                self.store_lanes(offset_of!(Frame, predicates) + size_of::<Lanes>() * index)?;
+            }
         }
         Ok(())
     }
@@ -89,12 +106,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.mov(ecx, pending_place(self.source.bodies.len() + exit))?;
             self.store_lanes(offset_of!(Frame, exits) + size_of::<Lanes>() * exit)?;
         }
-        for (index, predicate) in self.source.predicates.iter().enumerate() {
-            if predicate.defined {
-                self.asm.mov(ecx, dword_ptr(rdi + (offset_of!(Frame, passed) + 4 * index)))?;
-                self.store_lanes(offset_of!(Frame, predicates) + size_of::<Lanes>() * index)?;
-            }
-        }
+        self.store_predicates()?;
         self.asm.cmp(dword_ptr(rdi + offset_of!(Frame, left)), 0)?;
         self.asm.jne(stop)?;
         self.asm.test(r10, r10)?;
@@ -110,14 +122,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.mov(strip, rcx)?;
         self.asm.cmp(rcx, qword_ptr(rdi + offset_of!(Frame, end)))?;
         self.asm.jae(finish)?;
-        for word in 0..self.layout.words.len() {
-            self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, word_steps) + 8 * word)))?;
-            for group in 0..self.groups {
-                let place = offset_of!(Frame, words) + 8 * (2 * word + group);
-                self.asm.add(qword_ptr(rdi + place), rdx)?;
-            }
-        }
-
+        self.advance_words()?;
         let mut within = self.asm.create_label();
         let left = qword_ptr(rdi + offset_of!(Frame, left_in_run));
         self.asm.lea(rcx, ptr(rdi + offset_of!(Frame, advance)))?;
@@ -135,9 +140,31 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
         }
         self.asm.set_label(&mut within)?;
+        self.advance_evens()?;
+        self.asm.jmp(next)?;
+        Ok(())
+    }
+
+    /// Advances the places of words. Changes `rdx`.
+    pub(super) fn advance_words(&mut self) -> Result {
+        for word in 0..self.layout.words.len() {
+            self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, word_steps) + 8 * word)))?;
+            for group in 0..self.groups {
+                let place = offset_of!(Frame, words) + 8 * (2 * word + group);
+                self.asm.add(qword_ptr(rdi + place), rdx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Advances the numbers for all lanes by [`Steps::evens`] of the steps at `rcx`. Changes `rdx`.
+    pub(super) fn advance_evens(&mut self) -> Result {
         let evens: Vec<_> = self.layout.evens.iter().map(|even| even.slot).collect();
         for (index, slot) in evens.into_iter().enumerate() {
-            self.asm.mov(rdx, ptr(rcx + 8 * index))?;
+            if self.source.fixed.contains(&slot) {
+                continue;
+            }
+            self.asm.mov(rdx, ptr(rcx + (offset_of!(Steps, evens) + 8 * index)))?;
             self.asm.add(rdx, qword_ptr(rdi + (offset_of!(Frame, entered) + 8 * index)))?;
             if !self.is_wide(slot) {
                 self.asm.mov(edx, edx)?;
@@ -146,7 +173,6 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.asm.mov(qword_ptr(rdi + (to + 8 * index)), rdx)?;
             }
         }
-        self.asm.jmp(next)?;
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ fn lines(host: Host, name: &str, text: &str) -> Vec<String> {
 #[test]
 fn listings_show_instructions() {
     for (seed, host) in (0..40).flat_map(|seed| Host::ALL.map(|host| (seed, host))) {
-        let Ok(module) = Module::from_ptx(&Writer::kernel(seed)) else { continue };
+        let Ok(module) = Module::from_ptx(&Writer::loops(seed)) else { continue };
         for function in module.program().functions.iter().flatten() {
             for code in
                 jit::loops(function, |_, _| true).iter().filter_map(|plan| plan.compile(host, |_| None))
@@ -51,7 +51,7 @@ fn listings_show_instructions() {
 #[test]
 #[ignore = "it prints what to compare"]
 fn codes_are_printed() {
-    let seeds = (0..600).map(|seed| (format!("loop {seed}"), Writer::kernel(seed)));
+    let seeds = (0..600).map(|seed| (format!("loop {seed}"), Writer::loops(seed)));
     let folders = ["tests/run", "tests/corpus", "tests/triton", "benches"];
     let files =
         folders.iter().flat_map(|folder| test_utils::corpus::ptx_files(&test_utils::root().join(folder)));

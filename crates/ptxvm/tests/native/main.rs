@@ -32,57 +32,80 @@ fn inputs(seed: u64) -> Vec<u32> {
     (0..GRID * THREADS * RESULTS).map(number).collect()
 }
 
-fn run(module: &Module, seed: u64, engine: Engine) -> Result<(Vec<u32>, u64), Error> {
+fn run(module: &Module, seed: u64, engine: Engine, path: HostPath) -> Result<(Vec<u32>, u64), Error> {
     let device = Device::new();
     let input = inputs(seed);
     let (table, output) = (device.array(&input)?, device.zeros::<u32>(input.len())?);
     let own = device.zeros::<u32>(2 * OWN * GRID * THREADS)?;
     let [x, y] = BLOCKS[seed as usize % BLOCKS.len()];
     let launch = device.load(module)?.launch("k").grid(GRID as u32).block((x, y)).engine(engine);
+    let launch = launch.configure(|config| config.host_path = Some(path));
     let report = launch.arg(&table).arg(&output).arg(&own).run()?;
     let results = [output.read()?, own.read()?].concat();
     Ok((results, report.thread_instructions))
 }
 
-#[test]
-fn random_loops_are_those_of_the_reference_engine() {
+/// Compares kernels on all engines, and native code of each kind that the machine has. `has_code`: whether a kernel has native code
+/// for a host.
+fn are_those_of_the_reference_engine(
+    kernel: fn(u64) -> String,
+    has_code: impl Fn(&ir::Function, Host) -> bool,
+) {
     let count = std::env::var("PTXVM_LOOPS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
     let first = std::env::var("PTXVM_LOOP").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
-    let mut native = [0; Host::ALL.len()];
+    let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
+    let fastest = paths.clone().next_back().expect("a path");
+    let native = paths.filter(|path| *path != HostPath::Portable).map(|path| (Engine::Native, path));
+    let ways: Vec<_> = native.chain([(Engine::Interpreter, fastest)]).collect();
+    let mut with_code = [0; Host::ALL.len()];
     for seed in first..first + count {
-        let text = Writer::kernel(seed);
+        let text = kernel(seed);
         let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let loops = module
-            .program()
-            .functions
-            .iter()
-            .flatten()
-            .flat_map(|function| jit::loops(function, |_, _| true));
-        let loops: Vec<_> = loops.collect();
-        for (native, host) in native.iter_mut().zip(Host::ALL) {
-            *native += u64::from(loops.iter().any(|a_loop| a_loop.compile(host, |_| None).is_some()));
+        let functions: Vec<_> = module.program().functions.iter().flatten().collect();
+        for (count, host) in with_code.iter_mut().zip(Host::ALL) {
+            *count += u64::from(functions.iter().any(|function| has_code(function, host)));
         }
-        let expected = run(&module, seed, Engine::Reference).expect("it ends");
-        for engine in [Engine::Native, Engine::Interpreter] {
-            let found = run(&module, seed, engine)
-                .unwrap_or_else(|error| panic!("loop {seed}, {engine:?}: {error}\n{text}"));
+        let expected = run(&module, seed, Engine::Reference, fastest).expect("it ends");
+        for &(engine, path) in &ways {
+            let name = format!("kernel {seed}, {engine:?}, {}", path.name());
+            let found =
+                run(&module, seed, engine, path).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
             for (index, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
                 let (thread, result) = (index / RESULTS, index % RESULTS);
-                let place = format!("loop {seed}, {engine:?}: thread {thread}, result {result}");
+                let place = format!("{name}: thread {thread}, result {result}");
                 assert_eq!(format!("{found:#x}"), format!("{expected:#x}"), "{place}\n{text}");
             }
-            assert_eq!(found.1, expected.1, "instructions of loop {seed}, {engine:?}\n{text}");
+            assert_eq!(found.1, expected.1, "instructions of {name}\n{text}");
         }
     }
     if cfg!(all(target_arch = "x86_64", unix)) {
-        for (native, host) in native.into_iter().zip(Host::ALL) {
-            assert!(native > count / 2, "{native} of {count} loops have native code for {host:?}");
+        for (with_code, host) in with_code.into_iter().zip(Host::ALL) {
+            assert!(with_code > count / 2, "{with_code} of {count} kernels have native code for {host:?}");
         }
     }
     if !HostPath::Avx2.is_available() {
         // Not captured.
         let _ = writeln!(std::io::stderr(), "this host has neither AVX2 nor AVX-512: no native code has run");
     }
+}
+
+#[test]
+fn random_loops_are_those_of_the_reference_engine() {
+    are_those_of_the_reference_engine(Writer::loops, |function, host| {
+        jit::loops(function, |_, _| true).iter().any(|a_loop| a_loop.compile(host, |_| None).is_some())
+    });
+}
+
+#[test]
+fn random_straight_code_is_that_of_the_reference_engine() {
+    are_those_of_the_reference_engine(Writer::straight, |function, host| {
+        let items = jit::straight(function, |_, _| true).blocks.into_iter().flat_map(|(_, items)| items);
+        let contiguous = |_| Some(jit::Form { step: 4, span: 64 });
+        items.into_iter().any(|item| match item {
+            jit::Item::Section(section) => section.compile(host, contiguous).is_some(),
+            jit::Item::Op(_) => false,
+        })
+    });
 }
 
 /// Native code looks whether it must stop, and loops without an end let others run.
@@ -209,4 +232,41 @@ fn rows_and_shared_memory_are_those_of_the_cta() {
         out.read().expect("an array")
     });
     assert_eq!(native, reference);
+}
+
+/// Straight-line code with accesses that are not allowed leaves everything to the interpreter.
+#[test]
+fn faults_of_straight_code_are_those_of_the_interpreter() {
+    // An access, the bytes from one thread to the next, and whether it is allowed.
+    let accesses = [
+        ("st.global.u32 [%b+4], %r1", 4, false),
+        ("st.global.u32 [%b+2], %r1", 4, false),
+        ("st.global.u32 [%b], %r1", 4, true),
+        ("ld.global.u32 %r1, [%b+-4]", 4, false),
+        ("ld.global.v2.u32 {%r1, %r2}, [%b]", 4, false),
+        ("ld.global.v4.u32 {%r1, %r2, %r3, %r1}, [%b]", 16, false),
+        ("ld.shared.u32 %r1, [%s]", 4, true),
+        ("ld.shared.u32 %r1, [%s+4]", 4, false),
+        ("st.shared.u32 [%s+1], %r1", 4, false),
+    ];
+    for (access, step, is_allowed) in accesses {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
+             .reg .b32 %r<4>, %s; .reg .b64 %a, %b; .shared .b32 sh[640];\n\
+             ld.param.u64 %b, [out];\nmov.u32 %r0, %tid.x;\nmad.wide.u32 %a, %r0, 4, %b;\nmad.wide.u32 %b, %r0, {step}, %b;\n\
+             mov.u32 %s, sh;\nmad.lo.u32 %s, %r0, 4, %s;\n\
+             ld.global.u32 %r1, [%a];\nadd.u32 %r1, %r1, %r0;\nmul.lo.u32 %r1, %r1, %r1;\nst.global.u32 [%a], %r1;\n\
+             {access};\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%a], %r1;\nret;\n}}\n"
+        );
+        let module = Module::from_ptx(&text).expect("a module");
+        let [interpreted, native] = [Engine::Interpreter, Engine::Native].map(|engine| {
+            let device = Device::new();
+            let out = device.zeros::<u32>(640).expect("room");
+            let launch = device.load(&module).expect("room").launch("k").block(640).engine(engine).arg(&out);
+            let outcome = launch.run().map(|_| ()).map_err(|error| error.to_string());
+            (outcome, out.read().expect("an array"))
+        });
+        assert_eq!(interpreted.0.is_ok(), is_allowed, "{access}");
+        assert_eq!(native, interpreted, "{access}");
+    }
 }

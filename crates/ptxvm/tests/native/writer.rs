@@ -1,4 +1,4 @@
-//! Random loops as PTX text.
+//! Random loops and random code without loops as PTX text.
 
 use std::fmt::Write as _;
 
@@ -26,8 +26,17 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A kernel `k(in, out, own)`: what it reads, its results, and the memory of its threads.
-    pub fn kernel(seed: u64) -> String {
+    /// A kernel `k(in, out, own)` with loops: what it reads, its results, and the memory of its threads.
+    pub fn loops(seed: u64) -> String {
+        Writer::kernel(seed, |writer| writer.a_loop(0))
+    }
+
+    /// As [`Writer::loops`], without loops.
+    pub fn straight(seed: u64) -> String {
+        Writer::kernel(seed, Writer::straight_code)
+    }
+
+    fn kernel(seed: u64, body: fn(&mut Writer)) -> String {
         let registers = if seed % 3 == 1 { REGISTERS } else { 5 };
         let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0, registers };
         let results = 4 * RESULTS;
@@ -62,7 +71,7 @@ impl Writer {
         for i in 0..OWN {
             writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % registers).unwrap();
         }
-        writer.a_loop(0);
+        body(&mut writer);
         // A second way out of all loops.
         writer.text.push_str("xor.b32 %r4, %r4, %r3;\nadd.f32 %f4, %f4, %f3;\nZ:\n");
         // What is not stored is not live behind the loop.
@@ -121,6 +130,41 @@ impl Writer {
             "add.u32 %c{depth}, %c{depth}, 1;\n{lane}setp.lt.u32 %l{depth}, %c{depth}, %t;\n@%l{depth} bra L{label};\nX{label}:"
         )
         .unwrap();
+    }
+
+    /// Accesses and operations in any order, between barriers and branches.
+    fn straight_code(&mut self) {
+        self.text.push_str("mov.u32 %c0, 3;\n");
+        for _ in 0..self.rng.usize(3..7) {
+            match self.rng.u8(..6) {
+                0 => self.text.push_str("bar.sync 0;\n"),
+                1 => {
+                    let (next, p) = (self.labels, self.rng.u8(..4));
+                    self.labels += 1;
+                    writeln!(self.text, "@%p{p} bra E{next};").unwrap();
+                    self.mixture();
+                    writeln!(self.text, "bra.uni J{next};\nE{next}:").unwrap();
+                    self.mixture();
+                    writeln!(self.text, "J{next}:").unwrap();
+                }
+                _ => self.mixture(),
+            }
+        }
+    }
+
+    fn mixture(&mut self) {
+        for _ in 0..self.rng.usize(2..12) {
+            let line = match self.rng.u8(..8) {
+                0 => "add.u32 %c0, %c0, 1".to_owned(),
+                // Addresses move, and come back.
+                1 => "add.s64 %m, %m, 4;\nadd.s64 %n, %n, -4;\nld.global.b32 %r2, [%m+-4];\nst.global.b32 [%n+4], %r2;\n\
+                      add.s64 %m, %m, -4;\nadd.s64 %n, %n, 4"
+                    .to_owned(),
+                2..5 => self.access(0),
+                _ => self.operation(),
+            };
+            writeln!(self.text, "{line};").unwrap();
+        }
     }
 
     fn statements(&mut self, depth: usize, label: usize) {

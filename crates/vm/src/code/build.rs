@@ -90,6 +90,7 @@ pub(super) struct Builder<'a> {
     pub(super) name: &'a str,
     body: &'a Body,
     context: Context<'a>,
+    lanes: usize,
     pub(super) slots: Vec<SlotRef>,
     bytes: u64,
     pub(super) counts: &'a Counts,
@@ -103,22 +104,23 @@ impl<'a> Builder<'a> {
         lanes: usize,
         counts: &'a Counts,
     ) -> Builder<'a> {
-        let mut bytes = 0;
-        let slots = function
-            .slots
-            .iter()
-            .enumerate()
-            .map(|(index, info)| {
-                // A window whose offsets do not fit into 32 bits is never opened.
-                let slot = SlotRef::new(index as u32, u32::try_from(bytes).unwrap_or(u32::MAX), info.width);
-                bytes += array_bytes(info.width, lanes) as u64;
-                slot
-            })
-            .collect();
-        Builder { function, name, body, context, slots, bytes, counts }
+        let (slots, bytes) = (Vec::new(), 0);
+        let mut builder = Builder { function, name, body, context, lanes, slots, bytes, counts };
+        builder.add_slots(function.slots.iter().map(|info| info.width));
+        builder
     }
 
-    fn function(self) -> Function {
+    /// Adds slots of these widths to the window.
+    pub(super) fn add_slots(&mut self, widths: impl IntoIterator<Item = ir::Width>) {
+        for width in widths {
+            // A window whose offsets do not fit into 32 bits is never opened.
+            let offset = u32::try_from(self.bytes).unwrap_or(u32::MAX);
+            self.slots.push(SlotRef::new(self.slots.len() as u32, offset, width));
+            self.bytes += array_bytes(width, self.lanes) as u64;
+        }
+    }
+
+    fn function(mut self) -> Function {
         let f = self.function;
         let (mut constants, mut specials, mut block_specials) = (Vec::new(), Vec::new(), Vec::new());
         for (info, &slot) in f.slots.iter().zip(&self.slots) {
@@ -131,14 +133,17 @@ impl<'a> Builder<'a> {
                 _ => {}
             }
         }
-        let reg_params =
-            |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
         let mut blocks: Vec<Block> = f.blocks.iter().map(|block| self.block(block)).collect();
         if let Some(host) = native_host(self.context.path) {
             for (first, native) in self.native_loops(host) {
                 blocks[first as usize].native = Some(native);
             }
+            for (index, straight) in self.straight_blocks(host) {
+                blocks[index as usize].straight = Some(straight);
+            }
         }
+        let reg_params =
+            |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
         Function {
             blocks,
             slots: self.slots.len() as u32,
@@ -161,7 +166,7 @@ impl<'a> Builder<'a> {
 
     /// The value of a slot that holds a literal.
     fn literal(&self, slot: ir::Slot) -> Option<u64> {
-        match self.function.slots[slot.index()].kind {
+        match self.function.slots.get(slot.index())?.kind {
             ir::SlotKind::Constant(value) => Some(value),
             _ => None,
         }
@@ -196,6 +201,7 @@ impl<'a> Builder<'a> {
             span: block.span,
             live_in,
             native: None,
+            straight: None,
             slice_cost: match block {
                 ir::Block { may_spin: true, .. } => SPIN_COST,
                 ir::Block { reduces: true, .. } => REDUCTION_COST,

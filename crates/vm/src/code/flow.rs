@@ -75,7 +75,8 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             };
             add(kind, &uses, &defs, decides, None);
         }
-        Kind::Unsupported { .. } => {}
+        // Observers see the operations of a section one by one.
+        Kind::Straight(_) | Kind::Unsupported { .. } => {}
         Kind::TensorMemory(op) => tensor_memory(op, &mut add),
         Kind::Texel(texel) => {
             let mut decides: Slots = texel.src.iter().copied().collect();

@@ -16,6 +16,7 @@ mod perf;
 mod shuffle;
 mod signature;
 mod special;
+mod straight;
 mod tensor_memory;
 mod tiled;
 
@@ -45,6 +46,7 @@ pub(crate) use pace::{Lap, Turn};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
+pub(crate) use straight::{CompiledStraight, Straight, StraightBlock, Visit};
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 
@@ -207,6 +209,8 @@ pub(crate) enum Kind {
         pattern: Option<Box<ShufflePattern>>,
     },
     Texel(Box<Texel>),
+    /// Operations that may run as native code together.
+    Straight(Box<Straight>),
     Unsupported {
         opcode: Opcode,
     },
@@ -244,6 +248,8 @@ pub(crate) struct Block {
     pub meeting: Option<Box<Meeting>>,
     /// Present if the block begins a loop that may run as native code.
     pub native: Option<Box<NativeLoop>>,
+    /// Present if some of its operations may run as native code together.
+    pub straight: Option<Box<StraightBlock>>,
     /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
     pub slice_cost: i64,
     /// Instructions of the basic block, as counted for each thread.

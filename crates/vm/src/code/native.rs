@@ -120,7 +120,7 @@ impl NativeLoop {
 
 /// Whether an instruction makes values that step evenly of such values. Bits that are mixed do only if they do not overlap: few loops
 /// have such values.
-fn steps(form: &isa::Form, picks: &Picks) -> bool {
+pub(super) fn steps(form: &isa::Form, picks: &Picks) -> bool {
     !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
 }
 

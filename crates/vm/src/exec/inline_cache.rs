@@ -180,8 +180,6 @@ pub(super) struct Caches {
     pub chains: Vec<Chain>,
     /// The memory that each access of native code has used.
     pub regions: Vec<Option<KnownRegion>>,
-    /// What native code reads and writes, between its calls.
-    pub frame: Option<Box<jit::Frame>>,
 }
 
 impl Caches {
@@ -191,7 +189,6 @@ impl Caches {
             pure: (0..code.pure_operations).map(|_| PureCache::NONE).collect(),
             chains: (0..code.chains).map(|_| Chain::default()).collect(),
             regions: vec![None; code.native_accesses],
-            frame: None,
         }
     }
 }

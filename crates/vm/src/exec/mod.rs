@@ -46,6 +46,7 @@ mod request;
 mod resolve;
 mod scratch;
 mod stack;
+mod straight;
 mod strong;
 mod tensor;
 mod texture;
@@ -64,7 +65,7 @@ use machine::mask::Mask;
 use machine::{Access, Fault, FaultKind, Place};
 
 use crate::affine::LaneRows;
-use crate::code::{Block, Code, Function, Guard, Kind, Lap, MemoryOp, Op, Terminator};
+use crate::code::{Block, Code, Function, Guard, Kind, Lap, MemoryOp, Op, Terminator, Visit};
 use crate::cta_batch::CtaBatch;
 use crate::limits::{REDUCTION_COST, Stop};
 use crate::local_memory::LocalMemory;
@@ -280,7 +281,7 @@ impl<'l> Gang<'l> {
             if *budget & self.steps.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
             }
-            let mut ops = &block.ops[..];
+            let (mut ops, mut straight) = (&block.ops[..], block.straight.as_deref());
             if let Some(native) = &block.native
                 && !O::WATCHES
                 && self.runs_native(native)
@@ -289,7 +290,9 @@ impl<'l> Gang<'l> {
                 changed = true;
                 *budget -= 1;
                 match self.run_native(path, native, code, window, shared) {
-                    Ran::Left(rest) => (block, ops) = (&function.blocks[path.block as usize], rest),
+                    Ran::Left(rest) => {
+                        (block, ops, straight) = (&function.blocks[path.block as usize], rest, None);
+                    }
                     Ran::OutOfFuel => {
                         *budget = 0;
                         return Ok(!self.scheduler.paths.is_empty());
@@ -326,6 +329,15 @@ impl<'l> Gang<'l> {
             }
             active.alone = self.scheduler.needed.is_empty();
             active.expect(block.ops.len());
+            straight = straight.filter(|_| !O::WATCHES && !active.few);
+            let mut measured = None;
+            if let Some(straight) = straight {
+                let visit;
+                (visit, measured) = straight.visit(self.launch.native_code);
+                if visit == Visit::Native {
+                    ops = &straight.ops;
+                }
+            }
             observer.enter(index, path.block, active.mask);
             for (index, op) in ops.iter().enumerate() {
                 observer.before(self, shared, block, index, &active)?;
@@ -336,6 +348,9 @@ impl<'l> Gang<'l> {
                     }
                 }
                 observer.after();
+            }
+            if let Some((straight, measured)) = straight.zip(measured) {
+                straight.note(&measured, active.count);
             }
             let count = if changed { path.mask.count() as usize } else { active.count };
             self.steps.instructions += block.cost * count as u64;
@@ -463,6 +478,7 @@ impl<'l> Gang<'l> {
                 return self.warp(warp, *members, pattern.as_deref(), active, shared, op.span);
             }
             Kind::Texel(texel) => return self.texel(texel, active, op.span),
+            Kind::Straight(straight) => return self.straight(straight, active, shared),
             Kind::Unsupported { opcode } => return Err(self.unsupported(*opcode, active, op.span)),
         }
         Ok(())

@@ -12,6 +12,7 @@
 //!
 //! Narrowest test: `ptxvm/tests/native.rs`.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use ir::BlockId;
@@ -21,6 +22,7 @@ use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
+use super::addresses::Region;
 use super::request::Request;
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
@@ -40,6 +42,19 @@ pub(super) enum Ran<'c> {
     OutOfFuel,
     /// The lanes of the path left before the first of these operations of their basic block.
     Left(&'c [Op]),
+}
+
+thread_local! {
+    /// A frame is large: a host thread keeps it between the calls of native code.
+    static FRAME: Cell<Option<Box<Frame>>> = const { Cell::new(None) };
+}
+
+pub(super) fn spare_frame() -> Box<Frame> {
+    FRAME.take().unwrap_or_default()
+}
+
+pub(super) fn keep_frame(frame: Box<Frame>) {
+    FRAME.set(Some(frame));
 }
 
 /// Memory that an access has used.
@@ -63,19 +78,19 @@ struct Context<'r, 'g> {
 
 /// How the strips of a gang follow each other. In a *run* of strips, every value that steps evenly advances by the same from
 /// strip to strip.
-struct Walk {
+pub(super) struct Walk {
     /// Strips of a run.
-    run: usize,
+    pub run: usize,
     /// Strips until the next value is not where the end of a run jumps to.
     whole: usize,
     /// A run is a CTA. Otherwise it is a row of one, or all strips of the gang.
-    by_block: bool,
+    pub by_block: bool,
     /// Lanes of a strip.
     lanes: usize,
 }
 
 impl Walk {
-    fn new(rows: LaneRows, parts: usize, evens: &[Affine]) -> Walk {
+    pub fn new<'a>(rows: LaneRows, parts: usize, mut evens: impl Iterator<Item = &'a Affine>) -> Walk {
         let lanes = parts * GROUP_LANES;
         let all = rows.lanes.div_ceil(lanes).max(1);
         let (in_row, in_block) = (rows.width() / lanes, rows.block_lanes() / lanes);
@@ -83,7 +98,7 @@ impl Walk {
         let blocks_fit = rows.has_whole_groups() && rows.block_lanes().is_multiple_of(lanes);
         // Strips that are two rows follow each other evenly, too.
         let is_linear = |even: &Affine| even.is_linear_in_block(even.step, rows);
-        let alike = !rows_fit || evens.iter().all(is_linear);
+        let alike = !rows_fit || evens.all(is_linear);
         match (rows.blocks(), alike) {
             (1, true) => Walk { run: all, whole: all, by_block: false, lanes },
             (_, true) if blocks_fit => Walk { run: in_block, whole: all, by_block: true, lanes },
@@ -94,18 +109,41 @@ impl Walk {
     }
 
     /// What a value differs by from one strip of a run to the next, and from the last strip of a run to the first of the next.
-    fn steps(&self, even: &Affine, rows: LaneRows) -> (u64, u64) {
+    pub fn steps(&self, even: &Affine, rows: LaneRows) -> (u64, u64) {
         let at = |strip: usize| even.at(strip * self.lanes, rows);
         (at(1).wrapping_sub(at(0)), at(self.run).wrapping_sub(at(self.run - 1)))
     }
 
     /// The end of the strips that follow this one so.
-    fn end(&self, strip: usize) -> usize {
+    pub fn end(&self, strip: usize) -> usize {
         (strip / self.whole + 1) * self.whole
     }
 }
 
 impl KnownRegion {
+    /// Memory for accesses of so many bytes.
+    pub fn new(region: Region, bytes: u64) -> Option<KnownRegion> {
+        let room = (region.end - region.base + 1).checked_sub(bytes)?;
+        let stride = region.stride;
+        Some(KnownRegion { region: jit::Region { start: region.base, room, host: region.storage }, stride })
+    }
+
+    /// It has all bytes from `start` to `end`, exclusive. Its own accesses are of one byte.
+    pub fn holds(&self, start: u64, end: u64) -> bool {
+        let jit::Region { start: first, room, .. } = self.region;
+        start >= first && end - first <= room
+    }
+
+    /// Where the host has an address.
+    pub fn address(&self, address: u64) -> usize {
+        self.region.host.wrapping_add(address.wrapping_sub(self.region.start) as usize).addr()
+    }
+
+    /// Bytes from the copy of one CTA to that of the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
     fn of_block(self, block: usize) -> jit::Region {
         jit::Region { host: self.region.host.wrapping_add(block * self.stride), ..self.region }
     }
@@ -191,7 +229,7 @@ impl Gang<'_> {
         let first = first / parts * parts;
         let blocks = native.plan.blocks.len();
         let accesses = native.first_access..native.first_access + native.plan.accesses.len();
-        let mut frame = self.caches.frame.take().unwrap_or_default();
+        let mut frame = spare_frame();
         frame.lanes = path.mask.0;
         for (place, predicate) in frame.predicates.iter_mut().zip(&predicates) {
             *place = predicate.0;
@@ -201,9 +239,9 @@ impl Gang<'_> {
         }
         frame.exits[..native.plan.exits.len()].fill(Mask::EMPTY.0);
         let rows = self.registers.rows();
-        let walk = Walk::new(rows, parts, &evens);
-        for ((advance, jump), even) in frame.advance.iter_mut().zip(&mut frame.jump).zip(&evens) {
-            (*advance, *jump) = walk.steps(even, rows);
+        let walk = Walk::new(rows, parts, evens.iter());
+        for (index, even) in evens.iter().enumerate() {
+            (frame.advance.evens[index], frame.jump.evens[index]) = walk.steps(even, rows);
         }
         frame.run = walk.run as u64;
         let strips = (end - first).div_ceil(parts) as i64;
@@ -305,7 +343,7 @@ impl Gang<'_> {
             .chain(exits)
             .filter(|(_, lanes)| !lanes.is_empty())
             .collect();
-        self.caches.frame = Some(frame);
+        keep_frame(frame);
         if let Some((_, point)) = left {
             for (block, lanes) in places {
                 self.split(path, lanes, block.0);
@@ -405,8 +443,12 @@ extern "C" fn call(frame: *mut Frame, index: usize) {
         let context = &*frame.context.cast::<Context>();
         (frame, context)
     };
-    let Kind::Pure(op) = &context.native.calls[index].kind else { return };
-    let lanes = context.code.native.parts() * GROUP_LANES;
+    compute(frame, &context.native.calls[index], context.code.native.parts() * GROUP_LANES);
+}
+
+/// Computes an operation whose sources [`Frame::operands`] has.
+pub(super) fn compute(frame: &mut Frame, op: &Op, lanes: usize) {
+    let Kind::Pure(op) = &op.kind else { return };
     let [sources @ .., result] = &mut frame.operands;
     let widths = op.src().iter().map(|slot| slot.width);
     if let (Some(handler), [Some(dst), None]) = (op.lanes, op.dst) {
@@ -465,11 +507,11 @@ impl Context<'_, '_> {
         if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(bytes) {
             return None;
         }
-        let room = (region.end - region.base + 1).checked_sub(bytes)?;
+        let mut known = KnownRegion::new(region, bytes)?;
         // Offsets of narrow addresses are signed.
-        let room = if narrow { room.min(i32::MAX as u64) } else { room };
-        let stride = region.stride;
-        let region = jit::Region { start: region.base, room, host: region.storage };
-        (greatest - region.start < room).then_some(KnownRegion { region, stride })
+        if narrow {
+            known.region.room = known.region.room.min(i32::MAX as u64);
+        }
+        (greatest - region.base < known.region.room).then_some(known)
     }
 }
