@@ -79,6 +79,13 @@ pub(crate) enum Ordering {
     Float,
 }
 
+/// A format of 16 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    F16,
+    Bf16,
+}
+
 /// A checked access to memory: `count` contiguous elements of `bytes` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
@@ -174,6 +181,20 @@ pub(crate) enum Operation {
         src: [Slot; 2],
         pred: Slot,
     },
+    /// Compares the halves of 4 bytes: the first result is that of the low ones.
+    CompareHalves {
+        op: CmpOp,
+        format: Half,
+        dst: [Option<Slot>; 2],
+        src: [Slot; 2],
+    },
+    /// The low half of the first source where the first predicate holds, otherwise of the second source, and the high half
+    /// likewise by the second predicate.
+    SelectHalves {
+        dst: Slot,
+        src: [Slot; 2],
+        preds: [Slot; 2],
+    },
     /// On predicates.
     Logic {
         op: BoolOp,
@@ -201,6 +222,8 @@ impl Operation {
             Operation::MulWide { src, addend, .. } => src.iter().copied().chain(*addend).collect(),
             Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
             Operation::Select { src: [a, b], pred, .. } => vec![*a, *b, *pred],
+            Operation::CompareHalves { src, .. } => src.to_vec(),
+            Operation::SelectHalves { src, preds, .. } => [*src, *preds].concat(),
             Operation::Logic { src, .. } => src.to_vec(),
             Operation::Pass { src, .. }
             | Operation::Offset { src, .. }
@@ -231,7 +254,11 @@ impl Operation {
                 all(src);
                 *pred = to(*pred);
             }
-            Operation::Logic { src, .. } => all(src),
+            Operation::Logic { src, .. } | Operation::CompareHalves { src, .. } => all(src),
+            Operation::SelectHalves { src, preds, .. } => {
+                all(src);
+                all(preds);
+            }
             Operation::Pass { src, .. }
             | Operation::Offset { src, .. }
             | Operation::ToInteger { src, .. }
@@ -250,7 +277,9 @@ impl Operation {
     /// The slots that the operation writes.
     pub fn defs(&self) -> Vec<Slot> {
         match self {
-            Operation::Compare { dst, .. } => dst.iter().flatten().copied().collect(),
+            Operation::Compare { dst, .. } | Operation::CompareHalves { dst, .. } => {
+                dst.iter().flatten().copied().collect()
+            }
             Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
             Operation::Store { .. } => Vec::new(),
             Operation::Float { dst, .. }
@@ -263,6 +292,7 @@ impl Operation {
             | Operation::Widen { dst, .. }
             | Operation::Narrow { dst, .. }
             | Operation::Select { dst, .. }
+            | Operation::SelectHalves { dst, .. }
             | Operation::Logic { dst, .. }
             | Operation::Pass { dst, .. } => vec![*dst],
         }
@@ -285,7 +315,9 @@ impl Operation {
             | Operation::Narrow { .. }
             | Operation::Load { .. }
             | Operation::Store { .. }
-            | Operation::Select { .. } => true,
+            | Operation::Select { .. }
+            | Operation::CompareHalves { .. }
+            | Operation::SelectHalves { .. } => true,
         }
     }
 

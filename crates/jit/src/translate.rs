@@ -4,7 +4,7 @@ use ir::{Base, OpKind, SimpleOp, Slot, Width};
 use isa::{BoolOp, Form, Mod, Picks, Rounding, Space, Type};
 
 use crate::MOST_SOURCES;
-use crate::operation::{Access, Bits, Conversion, Float, Operation, Ordering};
+use crate::operation::{Access, Bits, Conversion, Float, Half, Operation, Ordering};
 
 impl Operation {
     /// The operation for a lowered one, if there is one. `width`: of a slot. `index` and `calls`: of the next access and
@@ -18,6 +18,7 @@ impl Operation {
                 let native = pure(form, picks, function, *dst, src);
                 native.or_else(|| call(form, function, *dst, src, &width, calls))?
             }
+            &OpKind::SelectPair { dst, pairs, preds } => Operation::SelectHalves { dst, src: pairs, preds },
             OpKind::Cvta { dst, src, space: Space::Global, .. } if width(*src) == width(*dst) => {
                 Operation::copy(*dst, *src, width(*dst))
             }
@@ -158,6 +159,20 @@ fn pure(
             dst,
             src: [src[0], src[1]],
             with,
+        });
+    }
+    if let ("half_compare::setp", &[a, b]) = (function, src) {
+        let format = match ty {
+            Type::F16x2 => Half::F16,
+            Type::Bf16x2 => Half::Bf16,
+            _ => return None,
+        };
+        let op = picks.cmp()?;
+        return picks.bool_op().is_none().then_some(Operation::CompareHalves {
+            op,
+            format,
+            dst,
+            src: [a, b],
         });
     }
     let [Some(dst), None] = dst else { return None };

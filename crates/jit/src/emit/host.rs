@@ -12,7 +12,7 @@ use iced_x86::code_asm::{
 use isa::{CmpOp, Rounding};
 
 use super::{Refused, Result};
-use crate::operation::{Bits, Conversion, Float};
+use crate::operation::{Bits, Conversion, Float, Half};
 
 /// A vector register of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,10 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
     fn narrow(&mut self, first: Vector, second: Vector, other: Vector) -> Result;
     /// Puts the low half of a vector behind that of the scratch register.
     fn join_low(&mut self, upper: Vector) -> Result;
+    /// One 16-bit half of each element as f32.
+    fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result;
+    /// Puts the low 16 bits of each element below the high 16 bits of the scratch register's.
+    fn join_low_and_high(&mut self, low: Vector) -> Result;
     /// Multiplies the scratch register by the low halves of elements.
     fn multiply_halves(&mut self, other: Vector, signed: bool) -> Result;
     /// The low halves of products, in the scratch register.

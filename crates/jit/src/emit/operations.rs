@@ -9,7 +9,7 @@ use isa::{BoolOp, CmpOp, Rounding};
 use super::host::{Chooser, MASK};
 use super::{Emitter, HostVectors, Mask, Result, Vector};
 use crate::Frame;
-use crate::operation::{Bits, Float, Operation, Ordering};
+use crate::operation::{Bits, Float, Half, Operation, Ordering};
 
 impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn operation(&mut self, operation: &Operation) -> Result {
@@ -53,6 +53,10 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::Compare { op, wide, ordering, dst, src, with } => {
                 let scalar = self.is_scalar(operation);
                 self.compare(op, (wide, ordering, scalar), dst, src, with)
+            }
+            Operation::CompareHalves { op, format, dst, src } => self.compare_halves(op, format, dst, src),
+            Operation::SelectHalves { dst, src, preds } => {
+                self.each(self.parts, |this, part| this.select_halves(dst, src, preds, part))
             }
             Operation::Logic { op, dst, src: [a, b] } => {
                 self.predicate(a, ecx)?;
@@ -144,11 +148,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     fn select(&mut self, wide: bool, dst: Slot, [a, b]: [Slot; 2], pred: Slot, chunk: usize) -> Result {
         let (a, b) = (self.bits(a, chunk)?, self.bits(b, chunk)?);
-        let chooser = match self.block.masks.get(&pred) {
-            Some(masks) => Chooser::Register(masks[if wide { chunk / 2 } else { chunk }]),
-            None => Chooser::Memory(self.predicate_place(pred)?),
-        };
-        let mask = self.asm.chosen(chooser, chunk, wide)?;
+        let mask = self.chosen(pred, chunk, wide)?;
         self.asm.choose(a, b, mask, wide)?;
         self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide))
     }
@@ -285,6 +285,67 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
         self.asm.compare_integer(to, op, ordering == Ordering::Unsigned, wide, a, b)
+    }
+
+    fn compare_halves(
+        &mut self,
+        op: CmpOp,
+        format: Half,
+        dst: [Option<Slot>; 2],
+        [a, b]: [Slot; 2],
+    ) -> Result {
+        for (dst, upper) in dst.into_iter().zip([false, true]) {
+            let Some(dst) = dst else { continue };
+            let masks = if self.is_passed(dst) { None } else { self.masks_of(dst) };
+            for part in 0..self.parts {
+                let (a, b) = (self.bits(a, part)?, self.bits(b, part)?);
+                let others = [self.temporary()?, self.temporary()?];
+                self.asm.half_to_single(others[0], a, upper, format)?;
+                self.asm.half_to_single(others[1], b, upper, format)?;
+                let to = masks.as_ref().map_or(MASK, |masks| masks[part]);
+                self.asm.compare_float(to, op, false, others[0], others[1])?;
+                self.block.free_vectors.extend(others);
+                self.unpin();
+                if masks.is_some() {
+                    continue;
+                }
+                if part == 0 {
+                    self.asm.mask_bits(ecx, MASK, false)?;
+                    continue;
+                }
+                self.asm.mask_bits(edx, MASK, false)?;
+                self.asm.shl(edx, (part * H::lanes(false)) as i32)?;
+                self.asm.or(ecx, edx)?;
+            }
+            if masks.is_none() {
+                self.define_predicate(dst)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn select_halves(&mut self, dst: Slot, [a, b]: [Slot; 2], preds: [Slot; 2], part: usize) -> Result {
+        let (a, b) = (self.bits(a, part)?, self.bits(b, part)?);
+        let low = self.temporary()?;
+        for (pred, is_low) in preds.into_iter().zip([true, false]) {
+            let mask = self.chosen(pred, part, false)?;
+            self.asm.choose(a, b, mask, false)?;
+            if is_low {
+                self.asm.copy(low.into(), H::SCRATCH, false)?;
+            }
+        }
+        self.asm.join_low_and_high(low)?;
+        self.block.free_vectors.push(low);
+        self.define((dst, part), false, |asm, dst| asm.copy(dst, H::SCRATCH, false))
+    }
+
+    /// The lanes of a chunk for which a predicate holds.
+    fn chosen(&mut self, pred: Slot, chunk: usize, wide: bool) -> Result<Mask> {
+        let chooser = match self.block.masks.get(&pred) {
+            Some(masks) => Chooser::Register(masks[if wide { chunk / 2 } else { chunk }]),
+            None => Chooser::Memory(self.predicate_place(pred)?),
+        };
+        self.asm.chosen(chooser, chunk, wide)
     }
 
     /// Defines the results of a comparison, which `Frame::scratch` has, combined with another predicate.

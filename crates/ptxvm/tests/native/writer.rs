@@ -45,7 +45,7 @@ impl Writer {
             writer.text,
             ".version 9.0\n.target sm_90\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
-             .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>;\n\
+             .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>; .reg .b16 %h<4>;\n\
              .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in; .shared .b32 sh[{}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
              mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
@@ -354,7 +354,14 @@ impl Writer {
             "ex2.approx.ftz",
             "cos.approx",
         ]);
-        match rng.u8(..41) {
+        let halves = pick(&["f16x2", "bf16x2"]);
+        match rng.u8(..43) {
+            41 => format!("setp.{compare}.{halves} {both}, {wd}, %r0"),
+            42 => format!(
+                "setp.{compare}.{halves} %p2|%p3, {wd}, %r1;\nmov.b32 {{%h0, %h1}}, {wd};\n\
+                 mov.b32 {{%h2, %h3}}, %r1;\nselp.b16 %h0, %h2, %h0, %p2;\nselp.b16 %h1, %h3, %h1, %p3;\n\
+                 mov.b32 {wd}, {{%h0, %h1}}"
+            ),
             38 => format!("{heavy}.f32 {d}, {a}"),
             39 => format!("div.{}.f32 {d}, {a}, {b}", ["approx", "full"][rng.usize(..2)]),
             40 => format!("{}.{ty} {wd}, {wa}, {wb}", ["div", "rem"][rng.usize(..2)]),

@@ -9,7 +9,7 @@ use super::super::operations::float_predicate;
 use super::super::{NAN_BITS, Refused, Result};
 use super::{Arithmetic, Avx2, Destination, HostVectors, Mask, S, T, Vector, xmm, ymm};
 use crate::native::Frame;
-use crate::operation::{Bits, Conversion, Float};
+use crate::operation::{Bits, Conversion, Float, Half};
 
 const UNORDERED: i32 = 3;
 const ORDERED: i32 = 7;
@@ -238,6 +238,30 @@ impl Arithmetic for Avx2 {
 
     fn join_low(&mut self, upper: Vector) -> Result {
         Ok(self.vinserti128(S, S, xmm(upper)?, 1)?)
+    }
+
+    fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result {
+        let (register, from) = (ymm(to)?, ymm(from)?);
+        match (format, upper) {
+            (Half::Bf16, false) => return Ok(self.vpslld(register, from, 16)?),
+            (Half::Bf16, true) => {
+                let high = self.singles(0xffff_0000);
+                return Ok(self.vpand(register, from, high)?);
+            }
+            (Half::F16, false) => {
+                self.vpslld(register, from, 16)?;
+                self.vpsrld(register, register, 16)?;
+            }
+            (Half::F16, true) => self.vpsrld(register, from, 16)?,
+        }
+        // Both halves of the register hold theirs twice.
+        self.vpackusdw(register, register, register)?;
+        self.vpermq(register, register, 0b10_00)?;
+        Ok(self.vcvtph2ps(register, xmm(to)?)?)
+    }
+
+    fn join_low_and_high(&mut self, low: Vector) -> Result {
+        Ok(self.vpblendw(S, S, ymm(low)?, 0b0101_0101)?)
     }
 
     fn multiply_halves(&mut self, other: Vector, signed: bool) -> Result {

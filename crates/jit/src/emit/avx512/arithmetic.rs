@@ -8,7 +8,7 @@ use super::super::{Refused, Result};
 use super::{
     Arithmetic, Avx512, Destination, HostVectors, MASK, Mask, NAN, S, Vector, destination, k, low, zmm,
 };
-use crate::operation::{Bits, Conversion, Float};
+use crate::operation::{Bits, Conversion, Float, Half};
 
 /// The last operand of an instruction, with its rounding.
 macro_rules! rounded {
@@ -66,6 +66,29 @@ impl Arithmetic for Avx512 {
 
     fn join_low(&mut self, upper: Vector) -> Result {
         Ok(self.vinserti32x8(S, S, low(upper)?, 1)?)
+    }
+
+    fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result {
+        let (register, from, half) = (zmm(to)?, zmm(from)?, low(to)?);
+        match (format, upper) {
+            (Half::Bf16, false) => return Ok(self.vpslld(register, from, 16)?),
+            (Half::Bf16, true) => {
+                let high = self.constant([0xffff_0000_ffff_0000; 8]);
+                return Ok(self.vpandd(register, from, high)?);
+            }
+            (Half::F16, false) => self.vpmovdw(half, from)?,
+            (Half::F16, true) => {
+                self.vpsrld(register, from, 16)?;
+                self.vpmovdw(half, register)?;
+            }
+        }
+        Ok(self.vcvtph2ps(register, half)?)
+    }
+
+    fn join_low_and_high(&mut self, low: Vector) -> Result {
+        const LOW_WHERE_SET: i32 = 0xd8;
+        let mask = self.constant([0xffff_0000_ffff; 8]);
+        Ok(self.vpternlogd(S, zmm(low)?, mask, LOW_WHERE_SET)?)
     }
 
     fn multiply_halves(&mut self, other: Vector, signed: bool) -> Result {
