@@ -148,6 +148,11 @@ impl Here<'_> {
         self.starts.kinds
     }
 
+    /// What the function's operation with this index reads and writes.
+    pub fn flow(&self, op: u32) -> &Flow {
+        &self.starts.flows[op as usize]
+    }
+
     /// The kind of the results of the function's operation with this index.
     pub fn result(&self, op: u32) -> Kind {
         let flow = &self.starts.flows[op as usize];
@@ -165,9 +170,9 @@ impl Here<'_> {
 }
 
 /// What an operation reads and writes.
-struct Flow {
-    uses: Vec<Slot>,
-    defs: Vec<Slot>,
+pub(crate) struct Flow {
+    pub uses: Vec<Slot>,
+    pub defs: Vec<Slot>,
     /// The results are of the sources' kind, up to this one. `None`: they vary in any case.
     keeps: Option<Kind>,
 }

@@ -8,13 +8,13 @@
 //! Accesses to memory are among them if their addresses step evenly: the interpreter checks them for all lanes before the code
 //! runs, so no lane leaves it. Accesses at the same register share one pointer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use diag::Span;
-use ir::{Base, Function, OpKind, SimpleOp, Slot, Terminator, Touch, Width};
+use ir::{Base, Block, Function, OpKind, SimpleOp, Slot, Terminator, Touch, Width};
 use isa::{Form, Picks, Space};
 
-use crate::kinds::{Here, Kind, Kinds, Starts};
+use crate::kinds::{Flow, Here, Kind, Kinds, Starts};
 use crate::loops::{Body, End, Loop, Parts};
 use crate::operation::Operation;
 use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
@@ -23,8 +23,6 @@ use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
 pub const MOST_POINTERS: usize = 16;
 /// Fewer operations are not worth a call.
 const LEAST_OPERATIONS: usize = 3;
-/// How far a reader of a value is looked for.
-const FAR: usize = 64;
 
 /// Operations of a basic block that native code computes together.
 #[derive(Debug)]
@@ -115,18 +113,82 @@ struct Finder<'f> {
     ops: &'f [ir::Op],
     /// The kinds of slots at the current operation.
     kinds: Here<'f>,
-    /// The slots that are live behind each operation.
-    live: Vec<BTreeSet<Slot>>,
+    live: Liveness,
     items: Vec<Item>,
     section: Section,
     temporaries: &'f mut Vec<Width>,
 }
 
+/// Where the operations of a basic block read and write slots.
+#[derive(Default)]
+struct Liveness {
+    /// By slot, in ascending order: the index of the operation, and whether it reads the slot. One that reads and writes it reads it
+    /// first.
+    touches: HashMap<Slot, Vec<(usize, bool)>>,
+    /// The slots that are live behind the last operation.
+    out: HashSet<Slot>,
+}
+
+impl Liveness {
+    /// `flows`: the operations, and whether they have a guard.
+    fn of<'a>(
+        function: &Function,
+        block: &Block,
+        flows: impl Iterator<Item = (usize, &'a Flow, bool)>,
+    ) -> Liveness {
+        let mut live = Liveness::default();
+        let next = block.terminator.successors().into_iter();
+        live.out.extend(next.flat_map(|next| function.blocks[next.index()].live_in.iter().copied()));
+        if matches!(block.terminator, Terminator::Return) {
+            live.out.extend(function.returns.iter().flatten());
+        }
+        for wanted in [Touch::Def, Touch::Use] {
+            block.terminator.clone().visit(&mut |slot, touch| match touch {
+                _ if touch != wanted => {}
+                Touch::Def => drop(live.out.remove(slot)),
+                Touch::Use => drop(live.out.insert(*slot)),
+            });
+        }
+        for (at, flow, guarded) in flows {
+            let mut note = |slot: &Slot, reads| live.touches.entry(*slot).or_default().push((at, reads));
+            flow.uses.iter().for_each(|slot| note(slot, true));
+            // Lanes for which the guard does not hold keep their values.
+            if !guarded {
+                flow.defs.iter().for_each(|slot| note(slot, false));
+            }
+        }
+        live
+    }
+
+    /// The slot is live before operation `at`.
+    fn before(&self, at: usize, slot: Slot) -> bool {
+        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
+        match touches.get(touches.partition_point(|&(other, _)| other < at)) {
+            Some(&(_, reads)) => reads,
+            None => self.out.contains(&slot),
+        }
+    }
+
+    /// The operations that read what operation `at` gives a slot.
+    fn readers(&self, at: usize, slot: Slot) -> impl Iterator<Item = usize> {
+        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
+        let behind = touches[touches.partition_point(|&(other, _)| other <= at)..].iter();
+        behind.take_while(|(_, reads)| *reads).map(|&(reader, _)| reader)
+    }
+
+    /// Some lane may need what operation `at` gives a slot behind the basic block.
+    fn leaves(&self, at: usize, slot: Slot) -> bool {
+        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
+        let written = touches.iter().any(|&(other, reads)| other > at && !reads);
+        !written && self.out.contains(&slot)
+    }
+}
+
 /// The operations of a section so far.
 #[derive(Default)]
 struct Section {
-    /// All operations, as they are in the basic block.
-    ops: Vec<ir::Op>,
+    /// The indices of all operations in the basic block.
+    at: Vec<usize>,
     /// Those of the interpreter, which run before.
     before: Vec<ir::Op>,
     /// Those of native code, and what they are there.
@@ -153,28 +215,16 @@ impl<'f> Finder<'f> {
     ) -> Finder<'f> {
         let block = &function.blocks[index as usize];
         let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
-        let next = block.terminator.successors().into_iter();
-        let mut after: BTreeSet<Slot> =
-            next.flat_map(|next| function.blocks[next.index()].live_in.iter().copied()).collect();
-        if matches!(block.terminator, Terminator::Return) {
-            after.extend(function.returns.iter().flatten());
-        }
-        for wanted in [Touch::Def, Touch::Use] {
-            block.terminator.clone().visit(&mut |slot, touch| note(&mut after, *slot, touch, wanted));
-        }
-        let mut live = vec![BTreeSet::new(); ops.len()];
-        for (op, live) in ops.iter().zip(&mut live).rev() {
-            live.clone_from(&after);
-            let guarded = op.guard.is_some();
-            for wanted in
-                [Touch::Def, Touch::Use].into_iter().filter(|touch| !guarded || *touch == Touch::Use)
-            {
-                op.clone().visit(&mut |slot, touch| note(&mut after, *slot, touch, wanted));
-            }
-        }
-        let (items, section) = (Vec::new(), Section::default());
         let (first, kinds) = (block.ops.start, starts.at(index));
+        let flows =
+            ops.iter().enumerate().map(|(at, op)| (at, kinds.flow(first + at as u32), op.guard.is_some()));
+        let live = Liveness::of(function, block, flows);
+        let (items, section) = (Vec::new(), Section::default());
         Finder { function, first, ops, kinds, live, items, section, temporaries }
+    }
+
+    fn flow(&self, at: usize) -> &Flow {
+        self.kinds.flow(self.first + at as u32)
     }
 
     fn width(&self, slot: Slot) -> Width {
@@ -213,23 +263,14 @@ impl<'f> Finder<'f> {
 
     /// An operation that native code does not compute reads what operation `at` gives this slot.
     fn is_kept(&self, at: usize, slot: Slot) -> bool {
-        for op in self.ops.iter().skip(at + 1).take(FAR) {
-            let (uses, defs) = touched(op);
-            if uses.contains(&slot) {
-                let operation = Operation::of(op, |slot| self.width(slot), 0, 0);
-                let is_vector = operation.is_some_and(|operation| match operation.access() {
-                    Some(access) => access.base != slot,
-                    None => defs.iter().any(|slot| self.kinds.anywhere().varies(*slot)),
-                });
-                if !is_vector {
-                    return true;
-                }
-            }
-            if defs.contains(&slot) && op.guard.is_none() {
-                return false;
-            }
-        }
-        at + FAR < self.ops.len() || self.live.last().is_some_and(|live| live.contains(&slot))
+        let is_vector = |reader: usize| {
+            let operation = Operation::of(&self.ops[reader], |slot| self.width(slot), 0, 0);
+            operation.is_some_and(|operation| match operation.access() {
+                Some(access) => access.base != slot,
+                None => self.flow(reader).defs.iter().any(|slot| self.kinds.anywhere().varies(*slot)),
+            })
+        };
+        self.live.leaves(at, slot) || !self.live.readers(at, slot).all(is_vector)
     }
 
     fn find(&mut self) {
@@ -238,7 +279,7 @@ impl<'f> Finder<'f> {
             let is_full = self.section.accesses == MOST_ACCESSES;
             let ends = match &class {
                 Class::Vector(operation) => is_full && operation.access().is_some(),
-                Class::Even => touched(op).0.iter().any(|slot| self.section.has_defined(*slot)),
+                Class::Even => self.flow(at).uses.iter().any(|slot| self.section.has_defined(*slot)),
                 Class::Other => true,
             };
             if ends {
@@ -246,8 +287,8 @@ impl<'f> Finder<'f> {
                 class = self.class(at);
             }
             match class {
-                Class::Vector(operation) => self.section.add(op, operation, &self.kinds),
-                Class::Even => self.pass(op),
+                Class::Vector(operation) => self.section.add(at, op, operation, &self.kinds, self.first),
+                Class::Even => self.pass(at, op),
                 Class::Other => self.items.push(Item::Op(op.clone())),
             }
             self.kinds.pass(self.first + at as u32);
@@ -257,20 +298,19 @@ impl<'f> Finder<'f> {
 
     /// An operation whose results are alike in all lanes runs before those of native code. If they still need what it writes, it
     /// writes another slot.
-    fn pass(&mut self, op: &ir::Op) {
-        self.section.ops.push(op.clone());
+    fn pass(&mut self, at: usize, op: &ir::Op) {
+        self.section.at.push(at);
         let (mut op, first) = (op.clone(), self.function.slots.len());
-        let (_, defs) = touched(&op);
         op.visit(&mut |slot, touch| {
             if touch == Touch::Use {
                 *slot = self.section.now(*slot);
             }
         });
         let mut others = BTreeMap::new();
-        for &slot in &defs {
+        for &slot in &self.kinds.flow(self.first + at as u32).defs {
             self.section.renamed.remove(&slot);
             if self.section.uses.contains(&slot) || self.section.defs.contains(&slot) {
-                let width = self.width(slot);
+                let width = self.function.slots[slot.index()].width;
                 let free =
                     (self.section.taken..self.temporaries.len()).find(|&at| self.temporaries[at] == width);
                 let index = free.unwrap_or_else(|| {
@@ -295,28 +335,24 @@ impl<'f> Finder<'f> {
     /// Ends the section before operation `at`.
     fn end(&mut self, at: usize) {
         let section = std::mem::take(&mut self.section);
+        let of_block = |&index: &usize| Item::Op(self.ops[index].clone());
         if section.vector.len() < LEAST_OPERATIONS {
-            return self.items.extend(section.ops.into_iter().map(Item::Op));
+            return self.items.extend(section.at.iter().map(of_block));
         }
-        let live = at.checked_sub(1).map(|last| &self.live[last]);
-        let is_live = |slot: &Slot| live.is_some_and(|live| live.contains(slot));
-        let (ops, before) = (section.ops.clone(), section.before.clone());
-        let renamed: Vec<(Slot, Slot)> = section.renamed.iter().map(|(&to, &from)| (to, from)).collect();
-        let span = section.vector.last().map(|op| op.span);
-        match self.plan(section, is_live).zip(span) {
-            Some((plan, span)) => {
-                self.items.extend(before.into_iter().map(Item::Op));
-                self.items.push(Item::Section(plan));
-                for (dst, src) in renamed.into_iter().filter(|(to, _)| is_live(to)) {
-                    let kind = OpKind::Simple(SimpleOp::Copy { dst, src });
-                    self.items.push(Item::Op(ir::Op { guard: None, kind, span }));
-                }
-            }
-            None => self.items.extend(ops.into_iter().map(Item::Op)),
+        let Some(plan) = self.plan(&section, at) else {
+            return self.items.extend(section.at.iter().map(of_block));
+        };
+        let span = section.vector[section.vector.len() - 1].span;
+        self.items.extend(section.before.into_iter().map(Item::Op));
+        self.items.push(Item::Section(plan));
+        for (dst, src) in section.renamed.into_iter().filter(|(to, _)| self.live.before(at, *to)) {
+            let kind = OpKind::Simple(SimpleOp::Copy { dst, src });
+            self.items.push(Item::Op(ir::Op { guard: None, kind, span }));
         }
     }
 
-    fn plan(&self, section: Section, is_live: impl Fn(&Slot) -> bool) -> Option<Straight> {
+    /// What native code does for a section that ends before operation `at`.
+    fn plan(&self, section: &Section, at: usize) -> Option<Straight> {
         let (mut pointers, mut places): (Vec<Pointer>, Vec<(usize, i32)>) = (Vec::new(), Vec::new());
         for (operation, op) in section.operations.iter().zip(&section.vector) {
             let Some(access) = operation.access() else { continue };
@@ -350,11 +386,11 @@ impl<'f> Finder<'f> {
         }
         let is_over = |slot: &Slot| section.renamed.contains_key(slot);
         let live_out: BTreeSet<Slot> =
-            defined.iter().copied().filter(|slot| is_live(slot) && !is_over(slot)).collect();
+            defined.iter().copied().filter(|slot| self.live.before(at, *slot) && !is_over(slot)).collect();
         let spans = section.vector.iter().map(|op| op.span);
         let body = Body {
             spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
-            operations: section.operations,
+            operations: section.operations.clone(),
             needed: live_out.clone(),
             end: End::Jump(1),
             cost: 0,
@@ -373,12 +409,12 @@ impl<'f> Finder<'f> {
             live_in.clone(),
         );
         (source.predicates.len() <= MOST_PREDICATES).then(|| Straight {
-            operations: section.vector,
-            calls: section.calls,
+            operations: section.vector.clone(),
+            calls: section.calls.clone(),
             pointers,
             places,
             source,
-            varying: section.varying,
+            varying: section.varying.clone(),
         })
     }
 }
@@ -394,21 +430,19 @@ impl Section {
         self.defs.contains(&slot) && !self.renamed.contains_key(&slot)
     }
 
-    /// Adds an operation of native code.
-    fn add(&mut self, op: &ir::Op, mut operation: Operation, kinds: &Here) {
-        self.ops.push(op.clone());
+    /// Adds operation `at` of a basic block to those of native code. `first`: the index of the basic block's first operation.
+    fn add(&mut self, at: usize, op: &ir::Op, mut operation: Operation, kinds: &Here, first: u32) {
+        self.at.push(at);
+        for &slot in kinds.flow(first + at as u32).uses.iter().filter(|slot| kinds.varies(**slot)) {
+            self.varying.insert(self.now(slot));
+        }
         let mut op = op.clone();
         op.visit(&mut |slot, touch| {
             if touch == Touch::Use {
                 *slot = self.now(*slot);
             }
         });
-        let (old_uses, _) = touched(&self.ops[self.ops.len() - 1]);
-        let renamed = self.renamed.clone();
-        operation.rename_uses(|slot| renamed.get(&slot).copied().unwrap_or(slot));
-        let varying = old_uses.iter().filter(|slot| kinds.varies(**slot)).map(|slot| self.now(*slot));
-        let varying: Vec<Slot> = varying.collect();
-        self.varying.extend(varying);
+        operation.rename_uses(|slot| self.now(slot));
         self.accesses += usize::from(operation.access().is_some());
         if matches!(operation, Operation::Call { .. }) {
             self.calls.push(self.vector.len());
@@ -421,28 +455,6 @@ impl Section {
         self.vector.push(op);
         self.operations.push(operation);
     }
-}
-
-fn note(live: &mut BTreeSet<Slot>, slot: Slot, touch: Touch, wanted: Touch) {
-    match touch {
-        _ if touch != wanted => {}
-        Touch::Def => {
-            live.remove(&slot);
-        }
-        Touch::Use => {
-            live.insert(slot);
-        }
-    }
-}
-
-/// What an operation reads and writes.
-fn touched(op: &ir::Op) -> (Vec<Slot>, Vec<Slot>) {
-    let (mut uses, mut defs) = (Vec::new(), Vec::new());
-    op.clone().visit(&mut |slot, touch| match touch {
-        Touch::Use => uses.push(*slot),
-        Touch::Def => defs.push(*slot),
-    });
-    (uses, defs)
 }
 
 impl Straight {

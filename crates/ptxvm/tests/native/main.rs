@@ -45,6 +45,12 @@ fn run(module: &Module, seed: u64, engine: Engine, path: HostPath) -> Result<(Ve
     Ok((results, report.thread_instructions))
 }
 
+/// The paths of this machine that have native code, the slowest first.
+fn native_paths() -> Vec<HostPath> {
+    let has_code = |path: &HostPath| *path != HostPath::Portable && path.is_available();
+    HostPath::ALL.into_iter().filter(has_code).collect()
+}
+
 /// Compares kernels on all engines, and native code of each kind that the machine has. `has_code`: whether a kernel has native code
 /// for a host.
 fn are_those_of_the_reference_engine(
@@ -53,9 +59,8 @@ fn are_those_of_the_reference_engine(
 ) {
     let count = std::env::var("PTXVM_LOOPS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
     let first = std::env::var("PTXVM_LOOP").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
-    let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
-    let fastest = paths.clone().next_back().expect("a path");
-    let native = paths.filter(|path| *path != HostPath::Portable).map(|path| (Engine::Native, path));
+    let fastest = *native_paths().last().unwrap_or(&HostPath::Portable);
+    let native = native_paths().into_iter().map(|path| (Engine::Native, path));
     let ways: Vec<_> = native.chain([(Engine::Interpreter, fastest)]).collect();
     let mut with_code = [0; Host::ALL.len()];
     for seed in first..first + count {
@@ -137,11 +142,14 @@ fn a_long_loop_takes_several_time_slices() {
                 selp.b32 %r3, 7, %r1, %q;\nmul.wide.u32 %a, %r0, 4;\nld.param.u64 %b, [out];\nadd.u64 %a, %a, %b;\n\
                 st.global.u32 [%a], %r3;\nret;\n}\n";
     let module = Module::from_ptx(text).expect("a module");
-    let device = Device::new();
-    let out = device.zeros::<u32>(160).expect("room");
-    let launch = device.load(&module).expect("room").launch("k").block(160).engine(Engine::Native).arg(&out);
-    launch.run().expect("it ends");
-    assert_eq!(out.read().expect("an array"), (500_000..500_160).collect::<Vec<u32>>());
+    for path in native_paths() {
+        let device = Device::new();
+        let out = device.zeros::<u32>(160).expect("room");
+        let launch = device.load(&module).expect("room").launch("k").block(160).engine(Engine::Native);
+        launch.configure(|config| config.host_path = Some(path)).arg(&out).run().expect("it ends");
+        let expected = (500_000..500_160).collect::<Vec<u32>>();
+        assert_eq!(out.read().expect("an array"), expected, "{}", path.name());
+    }
 }
 
 /// A group that waits for another one, by loads that promise nothing, does not keep it from running.
@@ -208,30 +216,40 @@ fn faults_are_those_of_the_interpreter() {
     }
 }
 
-/// Rows of 16 threads, whose addresses are no line, and the shared memory of many CTAs.
+/// Rows of threads, whose addresses are no line, and the shared memory of many CTAs, in a loop and without one.
 #[test]
 fn rows_and_shared_memory_are_those_of_the_cta() {
-    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n\
-                .reg .b32 %r<6>, %s, %c; .reg .pred %p; .reg .b64 %a, %b; .shared .b32 sh[128];\n\
-                ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %tid.y;\n\
-                mad.lo.u32 %r2, %r1, 40, %r0;\nmad.wide.u32 %a, %r2, 4, %a;\n\
-                mad.lo.u32 %r3, %r1, 16, %r0;\nmov.u32 %s, sh;\nmad.lo.u32 %s, %r3, 4, %s;\n\
-                mov.u32 %r4, %ctaid.x;\nmad.lo.u32 %r5, %r4, 128, %r3;\nmad.wide.u32 %b, %r5, 4, %b;\n\
-                st.shared.u32 [%s], %r5;\nmov.u32 %c, 0;\n\
-                L:\nld.global.u32 %r0, [%a];\nld.shared.u32 %r1, [%s];\nmad.lo.u32 %r1, %r1, 3, %r0;\n\
-                st.shared.u32 [%s], %r1;\nadd.u64 %a, %a, 1280;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 5;\n@%p bra L;\n\
-                ld.shared.u32 %r0, [%s];\nst.global.u32 [%b], %r0;\nret;\n}\n";
-    let module = Module::from_ptx(text).expect("a module");
-    let input: Vec<u32> = (0..2000).map(|i| i * 7919 % 1009).collect();
-    let [native, reference] = [Engine::Native, Engine::Reference].map(|engine| {
-        let device = Device::new();
-        let (input, out) =
-            (device.array(&input).expect("room"), device.zeros::<u32>(64 * 128).expect("room"));
-        let launch = device.load(&module).expect("room").launch("k").grid(64).block((16, 8)).engine(engine);
-        launch.arg(&input).arg(&out).run().expect("it ends");
-        out.read().expect("an array")
-    });
-    assert_eq!(native, reference);
+    let body = "ld.global.u32 %r0, [%a];\nld.shared.u32 %r1, [%s];\nmad.lo.u32 %r1, %r1, 3, %r0;\nst.shared.u32 [%s], %r1;";
+    let loops =
+        format!("L:\n{body}\nadd.u64 %a, %a, 1280;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 5;\n@%p bra L;");
+    let input: Vec<u32> = (0..4000).map(|i| i * 7919 % 1009).collect();
+    let shapes = [[16, 8], [32, 4], [64, 2], [128, 1]];
+    for ([x, y], body) in shapes.into_iter().flat_map(|shape| [(shape, body), (shape, &loops)]) {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
+             .reg .b32 %r<6>, %s, %c; .reg .pred %p; .reg .b64 %a, %b; .shared .b32 sh[128];\n\
+             ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %tid.y;\n\
+             mad.lo.u32 %r2, %r1, 140, %r0;\nmov.u32 %r4, %ctaid.x;\nmad.lo.u32 %r2, %r4, 5, %r2;\n\
+             mad.wide.u32 %a, %r2, 4, %a;\nmad.lo.u32 %r3, %r1, {x}, %r0;\nmov.u32 %s, sh;\n\
+             mad.lo.u32 %s, %r3, 4, %s;\nmad.lo.u32 %r5, %r4, 128, %r3;\nmad.wide.u32 %b, %r5, 4, %b;\n\
+             st.shared.u32 [%s], %r5;\nmov.u32 %c, 0;\n{body}\nld.shared.u32 %r0, [%s];\nst.global.u32 [%b], %r0;\nret;\n}}\n"
+        );
+        let module = Module::from_ptx(&text).expect("a module");
+        let run = |engine: Engine, path: Option<HostPath>| {
+            let device = Device::new();
+            let (input, out) =
+                (device.array(&input).expect("room"), device.zeros::<u32>(64 * 128).expect("room"));
+            let launch =
+                device.load(&module).expect("room").launch("k").grid(64).block((x, y)).engine(engine);
+            let launch = launch.configure(|config| config.host_path = path);
+            launch.arg(&input).arg(&out).run().expect("it ends");
+            out.read().expect("an array")
+        };
+        let reference = run(Engine::Reference, None);
+        for path in native_paths() {
+            assert_eq!(run(Engine::Native, Some(path)), reference, "{x}x{y}, {}: {body}", path.name());
+        }
+    }
 }
 
 /// Straight-line code with accesses that are not allowed leaves everything to the interpreter.
@@ -259,14 +277,17 @@ fn faults_of_straight_code_are_those_of_the_interpreter() {
              {access};\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%a], %r1;\nret;\n}}\n"
         );
         let module = Module::from_ptx(&text).expect("a module");
-        let [interpreted, native] = [Engine::Interpreter, Engine::Native].map(|engine| {
+        let run = |engine: Engine, path: Option<HostPath>| {
             let device = Device::new();
             let out = device.zeros::<u32>(640).expect("room");
             let launch = device.load(&module).expect("room").launch("k").block(640).engine(engine).arg(&out);
-            let outcome = launch.run().map(|_| ()).map_err(|error| error.to_string());
-            (outcome, out.read().expect("an array"))
-        });
+            let outcome = launch.configure(|config| config.host_path = path).run();
+            (outcome.map(|_| ()).map_err(|error| error.to_string()), out.read().expect("an array"))
+        };
+        let interpreted = run(Engine::Interpreter, None);
         assert_eq!(interpreted.0.is_ok(), is_allowed, "{access}");
-        assert_eq!(native, interpreted, "{access}");
+        for path in native_paths() {
+            assert_eq!(run(Engine::Native, Some(path)), interpreted, "{access}, {}", path.name());
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Loops of a function that may run as native code (crate `jit`).
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use diag::Span;
 use ir::Slot;
@@ -38,7 +38,7 @@ pub(crate) struct NativeLoop {
     /// Index of its first access among those of all loops.
     pub first_access: usize,
     /// The function's slots.
-    slots: Vec<SlotRef>,
+    slots: Arc<[SlotRef]>,
     pub paces: Paces,
     runs: AtomicU32,
     leaves: AtomicU32,
@@ -154,6 +154,7 @@ impl Builder<'_> {
             let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
             ops.iter().map(|op| self.op(op)).collect()
         };
+        let slots = Arc::from(&self.slots[..]);
         let native = |plan: jit::Loop| {
             let blocks = &self.function.blocks[plan.blocks.start as usize..plan.blocks.end as usize];
             let of_call = |&(block, operation): &(usize, usize)| {
@@ -171,7 +172,7 @@ impl Builder<'_> {
                 operations: blocks.iter().map(of_block).collect(),
                 calls: plan.calls.iter().map(of_call).collect(),
                 first_access,
-                slots: self.slots.clone(),
+                slots: Arc::clone(&slots),
                 paces: Paces::default(),
                 runs: AtomicU32::new(0),
                 leaves: AtomicU32::new(0),

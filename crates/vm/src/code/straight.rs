@@ -3,8 +3,8 @@
 //! Such a basic block has its operations twice: as the interpreter runs them, fused, and for native code. There, one operation
 //! ([`Straight`]) stands for all of a section, in the place of the last of them. Which ones run is measured.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use ir::Slot;
@@ -33,7 +33,7 @@ pub(crate) struct Straight {
     /// Index of its first pointer among the regions of all code.
     pub first_region: usize,
     /// The function's slots.
-    slots: Vec<SlotRef>,
+    slots: Arc<[SlotRef]>,
     /// For different forms of the slots, in the order in which they have come.
     versions: [OnceLock<Option<CompiledStraight>>; 4],
 }
@@ -195,11 +195,16 @@ impl Builder<'_> {
     pub(super) fn straight_blocks(&mut self, host: Host) -> Vec<(u32, Box<StraightBlock>)> {
         let found = jit::straight(self.function, steps);
         self.add_slots(found.temporaries.iter().copied());
+        let slots = Arc::from(&self.slots[..]);
         let item = |index: u32, item: jit::Item| match item {
             jit::Item::Op(op) => self.op(&op),
             jit::Item::Section(plan) => {
                 let span = plan.operations[0].span;
-                Op { guard: None, span, kind: Kind::Straight(Box::new(self.section(index, plan, host))) }
+                Op {
+                    guard: None,
+                    span,
+                    kind: Kind::Straight(Box::new(self.section(index, plan, host, &slots))),
+                }
             }
         };
         let of_block = |(index, items): (u32, Vec<jit::Item>)| {
@@ -209,7 +214,7 @@ impl Builder<'_> {
         found.blocks.into_iter().map(of_block).collect()
     }
 
-    fn section(&self, index: u32, plan: jit::Straight, host: Host) -> Straight {
+    fn section(&self, index: u32, plan: jit::Straight, host: Host, slots: &Arc<[SlotRef]>) -> Straight {
         let first_region = self.counts.native_accesses.get();
         self.counts.native_accesses.set(first_region + plan.pointers.len());
         Straight {
@@ -224,7 +229,7 @@ impl Builder<'_> {
                 .map(|value| (self.slot(value.slot), value.defined))
                 .collect(),
             first_region,
-            slots: self.slots.clone(),
+            slots: Arc::clone(slots),
             versions: std::array::from_fn(|_| OnceLock::new()),
             plan,
         }
