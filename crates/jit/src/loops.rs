@@ -102,8 +102,8 @@ pub fn uniform(
     function: &Function,
     steps: impl Fn(&Form, &Picks) -> bool,
 ) -> impl Fn(Slot) -> Option<crate::Form> {
-    let kinds = Kinds::of(function, steps);
-    move |slot| kinds.is_uniform(slot).then_some(crate::Form::UNIFORM)
+    let (kinds, count) = (Kinds::of(function, steps), function.slots.len());
+    move |slot| (slot.index() < count && kinds.is_uniform(slot)).then_some(crate::Form::UNIFORM)
 }
 
 /// The loops of a function that native code can run, outermost first. No loop is part of another. `steps`: whether an

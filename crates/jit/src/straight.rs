@@ -21,8 +21,9 @@ use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
 
 /// The most registers with addresses.
 pub const MOST_POINTERS: usize = 16;
-/// Fewer operations are not worth a call.
+/// Fewer operations are not worth a call, and more have more values than fit.
 const LEAST_OPERATIONS: usize = 3;
+const MOST_OPERATIONS: usize = 256;
 
 /// Operations of a basic block that native code computes together.
 #[derive(Debug)]
@@ -48,6 +49,16 @@ pub enum Item {
     Op(ir::Op),
     /// Operations that native code may compute together.
     Section(Straight),
+}
+
+impl Item {
+    /// Operations that native code may compute together.
+    pub fn section(&self) -> Option<&Straight> {
+        match self {
+            Item::Section(section) => Some(section),
+            Item::Op(_) => None,
+        }
+    }
 }
 
 /// The basic blocks of a function with sections.
@@ -97,7 +108,7 @@ pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> S
     for index in 0..function.blocks.len() as u32 {
         let mut finder = Finder::new(function, index, &starts, &mut found.temporaries);
         finder.find();
-        if finder.items.iter().any(|item| matches!(item, Item::Section(_))) {
+        if finder.items.iter().any(|item| item.section().is_some()) {
             let items = finder.items;
             found.blocks.push((index, items));
         }
@@ -276,9 +287,8 @@ impl<'f> Finder<'f> {
     fn find(&mut self) {
         for (at, op) in self.ops.iter().enumerate() {
             let mut class = self.class(at);
-            let is_full = self.section.accesses == MOST_ACCESSES;
             let ends = match &class {
-                Class::Vector(operation) => is_full && operation.access().is_some(),
+                Class::Vector(operation) => self.section.is_full(operation),
                 Class::Even => self.flow(at).uses.iter().any(|slot| self.section.has_defined(*slot)),
                 Class::Other => true,
             };
@@ -420,6 +430,11 @@ impl<'f> Finder<'f> {
 }
 
 impl Section {
+    /// There is no room for another operation.
+    fn is_full(&self, operation: &Operation) -> bool {
+        self.vector.len() == MOST_OPERATIONS || self.accesses == MOST_ACCESSES && operation.access().is_some()
+    }
+
     /// The slot that has the value of a slot now.
     fn now(&self, slot: Slot) -> Slot {
         self.renamed.get(&slot).copied().unwrap_or(slot)

@@ -145,7 +145,7 @@ pub enum Emit {
     Module,
     /// The lowered code
     Ir,
-    /// The native code of its loops, beside the PTX
+    /// Its native code, beside the PTX
     Asm,
 }
 
@@ -155,7 +155,7 @@ Examples:
   ptxvm check --format json *.ptx          one JSON object for each file, on a line of its own
   ptxvm check --target sm_70 kernel.ptx    would it be legal for an older GPU?
   ptxvm check --emit ir kernel.ptx         what will run
-  ptxvm check --emit asm kernel.ptx        the native code of its loops
+  ptxvm check --emit asm kernel.ptx        its native code
   generate | ptxvm check -                 from standard input";
 
 /// `ptxvm check`

@@ -297,14 +297,17 @@ impl<H: HostVectors> Emitter<'_, H> {
         for (dst, upper) in dst.into_iter().zip([false, true]) {
             let Some(dst) = dst else { continue };
             let masks = if self.is_passed(dst) { None } else { self.masks_of(dst) };
+            let singles = [self.temporary()?, self.temporary()?];
             for part in 0..self.parts {
-                let (a, b) = (self.bits(a, part)?, self.bits(b, part)?);
-                let others = [self.temporary()?, self.temporary()?];
-                self.asm.half_to_single(others[0], a, upper, format)?;
-                self.asm.half_to_single(others[1], b, upper, format)?;
+                for (slot, single) in [a, b].into_iter().zip(singles) {
+                    // What is the same in all lanes is there from the first part.
+                    if part == 0 || !self.is_uniform(slot) {
+                        let pairs = self.bits(slot, part)?;
+                        self.asm.half_to_single(single, pairs, upper, format)?;
+                    }
+                }
                 let to = masks.as_ref().map_or(MASK, |masks| masks[part]);
-                self.asm.compare_float(to, op, false, others[0], others[1])?;
-                self.block.free_vectors.extend(others);
+                self.asm.compare_float(to, op, false, singles[0], singles[1])?;
                 self.unpin();
                 if masks.is_some() {
                     continue;
@@ -317,6 +320,7 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.asm.shl(edx, (part * H::lanes(false)) as i32)?;
                 self.asm.or(ecx, edx)?;
             }
+            self.block.free_vectors.extend(singles);
             if masks.is_none() {
                 self.define_predicate(dst)?;
             }

@@ -63,7 +63,8 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// The register of a value whose NaNs may be the host's.
     pub(super) fn number(&mut self, slot: Slot, chunk: usize) -> Result<Vector> {
         // One register has all chunks of what is the same in all lanes.
-        let same = H::FEW && self.forms.get(&slot) == Some(&Form::UNIFORM) && !self.is_word(slot);
+        let few = H::FEW || self.straight.is_some();
+        let same = few && self.forms.get(&slot) == Some(&Form::UNIFORM) && !self.is_word(slot);
         let chunk = if same { 0 } else { chunk };
         let local = self.block.vectors.get(&(slot, chunk)).map(|(register, _)| *register);
         let register = match local.or_else(|| self.words.get(&(slot, chunk)).copied()) {

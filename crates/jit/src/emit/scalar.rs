@@ -29,7 +29,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
     }
 
-    fn is_uniform(&self, slot: Slot) -> bool {
+    pub(super) fn is_uniform(&self, slot: Slot) -> bool {
         self.forms.get(&slot) == Some(&Form::UNIFORM)
     }
 

@@ -1,6 +1,5 @@
 //! Loops of a function that may run as native code (crate `jit`).
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +9,7 @@ use isa::Picks;
 use jit::{Form, Held, Host};
 use lanes::HostPath;
 use machine::NativeCode;
+use machine::mask::GROUP_LANES;
 
 use super::Op;
 use super::build::Builder;
@@ -124,24 +124,33 @@ pub(super) fn steps(form: &isa::Form, picks: &Picks) -> bool {
     !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
 }
 
-/// The native code of a program's loops as text, beside the PTX that `ptx` gives: as for a launch that makes alike what is alike in
-/// every launch. On other hosts than x86-64 there is none.
+/// The native code of a program as text, beside the PTX that `ptx` gives: as for a launch that makes alike what is alike in
+/// every launch, and where straight-line code accesses consecutive elements. On other hosts than x86-64 there is none.
 pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> String) -> String {
     let mut text = String::new();
     let Some(host) = native_host(path) else { return text };
+    let of_code = |what: &str, name: &str, native: Option<jit::Native>| {
+        let Some(native) = native else { return String::new() };
+        let (threads, bytes) = (16 * native.parts(), native.code().len());
+        let head =
+            format!("{name}: {what} for {}, {threads} threads at a time, {bytes} bytes\n", path.name());
+        head + &native.listing(&ptx)
+    };
     for (of, function) in program.module.functions.iter().zip(&program.functions) {
         let Some(function) = function else { continue };
         let form = jit::uniform(function, steps);
         for plan in jit::loops(function, steps) {
-            let Some(native) = plan.compile(host, &form) else { continue };
-            let (threads, bytes) = (16 * native.parts(), native.code().len());
-            let _ = writeln!(
-                text,
-                "{}: a loop for {}, {threads} threads at a time, {bytes} bytes",
-                of.name,
-                path.name()
-            );
-            text += &native.listing(&ptx);
+            text += &of_code("a loop", &of.name, plan.compile(host, &form));
+        }
+        let blocks = jit::straight(function, steps).blocks;
+        for plan in blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section) {
+            let consecutive = |slot: Slot| {
+                let pointer = plan.pointers.iter().find(|pointer| pointer.base == slot)?;
+                let step = pointer.align as i64;
+                Some(Form { step, span: step * GROUP_LANES as i64 })
+            };
+            let native = plan.compile(host, |slot| form(slot).or_else(|| consecutive(slot)));
+            text += &of_code("straight-line code", &of.name, native);
         }
     }
     text
