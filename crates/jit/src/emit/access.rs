@@ -7,6 +7,7 @@ use std::mem::offset_of;
 
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, eax, ecx, edx, ptr, qword_ptr, rcx, rdi, rdx};
 use ir::Slot;
+use isa::Space;
 
 use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
@@ -14,6 +15,9 @@ use super::{Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Region};
 use crate::operation::Access;
+
+/// Lanes of a gang.
+const GANG_LANES: i64 = 1024;
 
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
 enum Places {
@@ -232,9 +236,28 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
         };
         let place = ptr(base + (bytes + from + form.offset(group, lane) as i32));
+        self.prefetch(access, form, base, bytes, (group, lane))?;
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
+    }
+
+    /// Lets the host fetch what the next gang will access, if consecutive ones access consecutive elements.
+    fn prefetch(
+        &mut self,
+        access: Access,
+        form: Form,
+        base: AsmRegister64,
+        bytes: i32,
+        (group, lane): (usize, usize),
+    ) -> Result {
+        let Some(straight) = self.straight else { return Ok(()) };
+        let is_global = straight.pointers[straight.places[access.index].0].space == Space::Global;
+        if is_global && self.asm.has_all() && form.is_contiguous(&access) {
+            let ahead = form.step * GANG_LANES + form.offset(group, lane);
+            self.asm.prefetcht0(ptr(base + (bytes + ahead as i32)))?;
+        }
+        Ok(())
     }
 
     fn store_chunk(
@@ -250,6 +273,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let to = element as i32 * access.bytes as i32;
         if let &Places::Even(form, base, bytes) = places {
             let place = ptr(base + (bytes + form.offset(group, lane) as i32));
+            self.prefetch(access, form, base, bytes, (group, lane))?;
             return self.asm.store_lanes(place, value, chunk, wide);
         }
         self.asm.scatter(places.scattered(to).ok_or(Refused)?, chunk, wide, value)
