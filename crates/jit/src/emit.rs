@@ -1,4 +1,4 @@
-//! Machine code for a loop: one or two groups of 16 lanes at a time. Two hide each other's latencies.
+//! Machine code for a loop or straight-line code: one or two groups of 16 lanes at a time. Two hide each other's latencies.
 //!
 //! A slot of 4 bytes takes one vector for each *part*, a slot of 8 bytes two: these are its *chunks*. A part has the lanes of a
 //! vector: `host` says what a host's vectors can do, and `avx512` and `avx2` how.
@@ -323,19 +323,17 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.set_label(&mut labels.some[index])?;
             self.mark(Part::Block { index, all: false });
             self.take_pending(index, labels.behind(index))?;
-            if H::WITHOUT_MASKS {
-                let mut some = self.asm.create_label();
-                let all = self.all_lanes();
-                self.asm.cmp(eax, all)?;
-                self.asm.jne(some)?;
-                self.mark(Part::Block { index, all: true });
-                self.asm.set_label(&mut labels.all[index])?;
-                self.begin_block(index, body, true)?;
-                self.operations(body)?;
-                self.end_of_all(index, body, &labels)?;
-                self.asm.set_label(&mut some)?;
-                self.mark(Part::Block { index, all: false });
-            }
+            let mut some = self.asm.create_label();
+            let all = self.all_lanes();
+            self.asm.cmp(eax, all)?;
+            self.asm.jne(some)?;
+            self.mark(Part::Block { index, all: true });
+            self.asm.set_label(&mut labels.all[index])?;
+            self.begin_block(index, body, true)?;
+            self.operations(body)?;
+            self.end_of_all(index, body, &labels)?;
+            self.asm.set_label(&mut some)?;
+            self.mark(Part::Block { index, all: false });
             self.begin_block(index, body, false)?;
             self.operations(body)?;
             self.end(index, body, &labels)?;

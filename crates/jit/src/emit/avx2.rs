@@ -117,7 +117,6 @@ impl HostVectors for Avx2 {
     const NAN: Option<Vector> = None;
     const MASKS: &'static [Mask] = &[];
     const MERGES: bool = false;
-    const WITHOUT_MASKS: bool = true;
     const FEW: bool = true;
     const NEEDS_ANOTHER: bool = true;
 

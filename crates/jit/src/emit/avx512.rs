@@ -101,7 +101,6 @@ impl HostVectors for Avx512 {
     const NAN: Option<Vector> = Some(Vector(31));
     const MASKS: &'static [Mask] = &[Mask(3), Mask(4), Mask(5), Mask(6)];
     const MERGES: bool = true;
-    const WITHOUT_MASKS: bool = false;
     const FEW: bool = false;
     const NEEDS_ANOTHER: bool = false;
 
@@ -128,6 +127,10 @@ impl HostVectors for Avx512 {
     }
 
     fn lanes_of(&mut self, chunk: usize, wide: bool) -> Result<Mask> {
+        if self.all {
+            self.kxnorw(k7, k7, k7)?;
+            return Ok(MASK);
+        }
         let (part, upper) = if wide { (chunk / 2, chunk % 2 == 1) } else { (chunk, false) };
         let lanes = if part == 0 { Mask(1) } else { Mask(2) };
         if !upper {

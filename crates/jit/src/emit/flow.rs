@@ -1,7 +1,7 @@
 //! How lanes go from basic block to basic block.
 //!
-//! The code of a basic block begins with the lanes that are there, `eax`. If masks are dear, there is code for all lanes of the vectors
-//! beside it: as long as they stay together they go from one such code to the next, and nothing has to know where they are.
+//! The code of a basic block begins with the lanes that are there, `eax`. Beside it is code without masks, for all lanes of
+//! the vectors: as long as they stay together they go from one such code to the next, and nothing has to know where they are.
 
 use iced_x86::code_asm::{AsmRegister32, CodeLabel, eax, ecx, r10};
 
@@ -12,7 +12,7 @@ use crate::loops::{Body, End};
 pub(super) struct Labels {
     /// Of basic blocks, for the lanes that are there.
     pub some: Vec<CodeLabel>,
-    /// Of basic blocks, for all lanes of the vectors. Not set if masks are cheap.
+    /// Of basic blocks, for all lanes of the vectors.
     pub all: Vec<CodeLabel>,
     /// The end of the loop.
     pub done: CodeLabel,

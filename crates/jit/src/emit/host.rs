@@ -193,8 +193,6 @@ pub(super) trait HostVectors: Arithmetic {
     const MASKS: &'static [Mask];
     /// A destination may have a mask whatever writes to it. Otherwise only `copy` knows masks.
     const MERGES: bool;
-    /// Masks cost so much that a basic block has code of its own for when all lanes of the vectors are there.
-    const WITHOUT_MASKS: bool;
     /// There are so few registers that the chunks of an operation share them.
     const FEW: bool;
     /// `is_inside` and `round_to_integer` need a third register.
@@ -210,7 +208,7 @@ pub(super) trait HostVectors: Arithmetic {
 
     /// Fills the registers that are always the same. Changes `ecx`.
     fn begin(&mut self) -> Result;
-    /// Whether all lanes of the vectors are at the basic block: a host without masks need not take them then.
+    /// Whether all lanes of the vectors are at the basic block: they need not be taken then.
     fn set_all(&mut self, all: bool);
     /// Whether they are.
     fn has_all(&self) -> bool;

@@ -11,9 +11,7 @@ use iced_x86::code_asm::{
 };
 
 use super::{Emitter, HostVectors, Result};
-use crate::loops::operations;
 use crate::native::{Frame, Part, Steps};
-use crate::operation::Operation;
 use crate::straight::Straight;
 
 /// Registers for pointers, and whether a function must keep them.
@@ -93,7 +91,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let body = &self.source.bodies[0];
         self.mark(Part::Block { index: 0, all });
         self.asm.set_all(all);
-        if !all || !H::WITHOUT_MASKS && self.is_scattered() {
+        if !all {
             self.asm.take_lanes()?;
         }
         self.new_block(0, body);
@@ -104,12 +102,6 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.store_predicates()?;
         }
         Ok(self.asm.jmp(done)?)
-    }
-
-    /// Some access gathers or scatters, which takes masks in any case.
-    fn is_scattered(&self) -> bool {
-        let mut accesses = operations(&self.source.bodies).filter_map(Operation::access);
-        accesses.any(|access| self.even_address(access).is_none_or(|form| !form.is_contiguous(access)))
     }
 
     /// The register with a pointer, which may be `rcx`.
