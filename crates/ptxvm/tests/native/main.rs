@@ -230,7 +230,7 @@ fn rows_and_shared_memory_are_those_of_the_cta() {
              mad.lo.u32 %r2, %r1, 140, %r0;\nmov.u32 %r4, %ctaid.x;\nmad.lo.u32 %r2, %r4, 5, %r2;\n\
              mad.wide.u32 %a, %r2, 4, %a;\nmad.lo.u32 %r3, %r1, {x}, %r0;\nmov.u32 %s, sh;\n\
              mad.lo.u32 %s, %r3, 4, %s;\nmad.lo.u32 %r5, %r4, 128, %r3;\nmad.wide.u32 %b, %r5, 4, %b;\n\
-             st.shared.u32 [%s], %r5;\nmov.u32 %c, 0;\n{body}\nld.shared.u32 %r0, [%s];\nst.global.u32 [%b], %r0;\nret;\n}}\n"
+             st.shared.u32 [%s], %r5;\nbar.sync 0;\nmov.u32 %c, 0;\n{body}\nld.shared.u32 %r0, [%s];\nst.global.u32 [%b], %r0;\nret;\n}}\n"
         );
         let module = Module::from_ptx(&text).expect("a module");
         let run = |engine: Engine, path: Option<HostPath>| {
