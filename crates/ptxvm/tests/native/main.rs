@@ -264,6 +264,8 @@ fn faults_of_straight_code_are_those_of_the_interpreter() {
         ("ld.shared.u32 %r1, [%s]", 4, true),
         ("ld.shared.u32 %r1, [%s+4]", 4, false),
         ("st.shared.u32 [%s+1], %r1", 4, false),
+        ("add.u64 %b, %b, 2;\nld.global.u32 %r1, [%b]", 0, false),
+        ("add.u32 %s, %s, 2;\nld.shared.u32 %r1, [%s+-4]", 4, false),
     ];
     for (access, step, is_allowed) in accesses {
         let text = format!(
