@@ -24,7 +24,7 @@
 //! it, the code asks for another one. If there is none, it leaves before the operation, with all values where the
 //! interpreter finds them: the interpreter goes on from there, and reports what is wrong.
 //!
-//! Narrowest test: `ptxvm/tests/native.rs`. Every kernel of `tests/run` runs so, too, and random kernels do.
+//! Narrowest test: `ptxvm/tests/native`. Every kernel of `tests/run` runs so, too, and random kernels do.
 
 // Other hosts find loops and compile none.
 #![cfg_attr(not(all(target_arch = "x86_64", unix)), allow(dead_code))]

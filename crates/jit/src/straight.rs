@@ -259,11 +259,10 @@ impl<'f> Finder<'f> {
         };
         let suits = match operation.access() {
             Some(access) => {
-                // The interpreter keeps what is the same in all lanes as one number.
+                // The interpreter keeps what is the same in all lanes as one number, addresses among them: it knows those before
+                // the code runs.
                 let is_kept = alike && operation.defs().iter().any(|slot| self.is_kept(at, *slot));
-                // It knows an address before the code runs.
-                let is_known = !self.section.defs.contains(&access.base);
-                is_known && !is_kept && !self.kinds.varies(access.base) && access.bytes_fit()
+                !is_kept && !self.kinds.varies(access.base) && access.bytes_fit()
             }
             None => true,
         };
@@ -297,7 +296,7 @@ impl<'f> Finder<'f> {
                 class = self.class(at);
             }
             match class {
-                Class::Vector(operation) => self.section.add(at, op, operation, &self.kinds, self.first),
+                Class::Vector(operation) => self.section.add(at, op, operation, &self.kinds),
                 Class::Even => self.pass(at, op),
                 Class::Other => self.items.push(Item::Op(op.clone())),
             }
@@ -445,10 +444,10 @@ impl Section {
         self.defs.contains(&slot) && !self.renamed.contains_key(&slot)
     }
 
-    /// Adds operation `at` of a basic block to those of native code. `first`: the index of the basic block's first operation.
-    fn add(&mut self, at: usize, op: &ir::Op, mut operation: Operation, kinds: &Here, first: u32) {
+    /// Adds operation `at` of a basic block to those of native code.
+    fn add(&mut self, at: usize, op: &ir::Op, mut operation: Operation, kinds: &Here) {
         self.at.push(at);
-        for &slot in kinds.flow(first + at as u32).uses.iter().filter(|slot| kinds.varies(**slot)) {
+        for slot in operation.uses().into_iter().filter(|slot| kinds.varies(*slot)) {
             self.varying.insert(self.now(slot));
         }
         let mut op = op.clone();

@@ -13,11 +13,11 @@ use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
 use super::{Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
-use crate::native::{Frame, Region};
+use crate::native::{Frame, Lanes, Region};
 use crate::operation::Access;
 
 /// Lanes of a gang.
-const GANG_LANES: i64 = 1024;
+const GANG_LANES: i64 = 8 * size_of::<Lanes>() as i64;
 
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
 enum Places {

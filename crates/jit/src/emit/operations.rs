@@ -255,13 +255,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         for chunk in 0..halves * self.parts {
             self.compare_chunk(op, (wide, ordering), src, chunk, MASK)?;
             self.unpin();
-            if chunk == 0 {
-                self.asm.mask_bits(ecx, MASK, wide)?;
-                continue;
-            }
-            self.asm.mask_bits(edx, MASK, wide)?;
-            self.asm.shl(edx, (chunk * H::lanes(wide)) as i32)?;
-            self.asm.or(ecx, edx)?;
+            self.add_lanes(chunk, wide)?;
         }
         if let Some(p) = alone {
             return self.define_predicate(p);
@@ -287,6 +281,16 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.compare_integer(to, op, ordering == Ordering::Unsigned, wide, a, b)
     }
 
+    /// Puts the lanes of a chunk, which `MASK` has, beside those of the chunks before it in `ecx`. Changes `edx`.
+    fn add_lanes(&mut self, chunk: usize, wide: bool) -> Result {
+        if chunk == 0 {
+            return self.asm.mask_bits(ecx, MASK, wide);
+        }
+        self.asm.mask_bits(edx, MASK, wide)?;
+        self.asm.shl(edx, (chunk * H::lanes(wide)) as i32)?;
+        Ok(self.asm.or(ecx, edx)?)
+    }
+
     fn compare_halves(
         &mut self,
         op: CmpOp,
@@ -309,16 +313,9 @@ impl<H: HostVectors> Emitter<'_, H> {
                 let to = masks.as_ref().map_or(MASK, |masks| masks[part]);
                 self.asm.compare_float(to, op, false, singles[0], singles[1])?;
                 self.unpin();
-                if masks.is_some() {
-                    continue;
+                if masks.is_none() {
+                    self.add_lanes(part, false)?;
                 }
-                if part == 0 {
-                    self.asm.mask_bits(ecx, MASK, false)?;
-                    continue;
-                }
-                self.asm.mask_bits(edx, MASK, false)?;
-                self.asm.shl(edx, (part * H::lanes(false)) as i32)?;
-                self.asm.or(ecx, edx)?;
             }
             self.block.free_vectors.extend(singles);
             if masks.is_none() {

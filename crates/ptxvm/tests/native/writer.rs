@@ -138,18 +138,21 @@ impl Writer {
         for _ in 0..self.rng.usize(3..7) {
             match self.rng.u8(..6) {
                 0 => self.text.push_str("bar.sync 0;\n"),
-                1 => {
-                    let (next, p) = (self.labels, self.rng.u8(..4));
-                    self.labels += 1;
-                    writeln!(self.text, "@%p{p} bra E{next};").unwrap();
-                    self.mixture();
-                    writeln!(self.text, "bra.uni J{next};\nE{next}:").unwrap();
-                    self.mixture();
-                    writeln!(self.text, "J{next}:").unwrap();
-                }
+                1 => self.either(Writer::mixture),
                 _ => self.mixture(),
             }
         }
+    }
+
+    /// Two ways, of which each thread goes one.
+    fn either(&mut self, way: fn(&mut Writer)) {
+        let (next, p) = (self.labels, self.rng.u8(..4));
+        self.labels += 1;
+        writeln!(self.text, "@%p{p} bra E{next};").unwrap();
+        way(self);
+        writeln!(self.text, "bra.uni J{next};\nE{next}:").unwrap();
+        way(self);
+        writeln!(self.text, "J{next}:").unwrap();
     }
 
     fn mixture(&mut self) {
@@ -176,15 +179,7 @@ impl Writer {
                     let out = if self.rng.u8(..4) == 0 { "Z".to_owned() } else { format!("X{label}") };
                     writeln!(self.text, "@{not}%p{p} bra {out};").unwrap();
                 }
-                2 if depth < 6 => {
-                    let (next, p) = (self.labels, self.rng.u8(..4));
-                    self.labels += 1;
-                    writeln!(self.text, "@%p{p} bra E{next};").unwrap();
-                    self.operations();
-                    writeln!(self.text, "bra.uni J{next};\nE{next}:").unwrap();
-                    self.operations();
-                    writeln!(self.text, "J{next}:").unwrap();
-                }
+                2 if depth < 6 => self.either(Writer::operations),
                 3..6 => self.memory(depth),
                 _ => self.operations(),
             }

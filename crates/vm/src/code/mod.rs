@@ -46,7 +46,7 @@ pub(crate) use pace::{Lap, Turn};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
-pub(crate) use straight::{CompiledStraight, Straight, StraightBlock, Visit};
+pub(crate) use straight::{CompiledStraight, Straight, StraightBlock, Visit, Word};
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 
@@ -290,7 +290,7 @@ pub(crate) struct Code {
     pub pure_operations: usize,
     /// The largest number of chains in a basic block.
     pub chains: usize,
-    /// Number of accesses in loops that may run as native code.
+    /// Number of accesses in loops that may run as native code, and of pointers in straight-line code.
     pub native_accesses: usize,
 }
 

@@ -47,6 +47,7 @@ mod resolve;
 mod scratch;
 mod stack;
 mod straight;
+mod strips;
 mod strong;
 mod tensor;
 mod texture;

@@ -10,9 +10,8 @@
 //! The code takes a limited number of backward branches. Then lanes that are left in the loop become paths there, and
 //! the gang gives others their time slice. Every group gets its share, because it may wait for another one.
 //!
-//! Narrowest test: `ptxvm/tests/native.rs`.
+//! Narrowest test: `ptxvm/tests/native`.
 
-use std::cell::Cell;
 use std::time::Instant;
 
 use ir::BlockId;
@@ -24,6 +23,7 @@ use smallvec::SmallVec;
 
 use super::addresses::Region;
 use super::request::Request;
+use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
 use crate::code::{Compiled, Kind, Lap, NativeLoop, Op, Turn};
@@ -44,19 +44,6 @@ pub(super) enum Ran<'c> {
     Left(&'c [Op]),
 }
 
-thread_local! {
-    /// A frame is large: a host thread keeps it between the calls of native code.
-    static FRAME: Cell<Option<Box<Frame>>> = const { Cell::new(None) };
-}
-
-pub(super) fn spare_frame() -> Box<Frame> {
-    FRAME.take().unwrap_or_default()
-}
-
-pub(super) fn keep_frame(frame: Box<Frame>) {
-    FRAME.set(Some(frame));
-}
-
 /// Memory that an access has used.
 #[derive(Clone, Copy)]
 pub(super) struct KnownRegion {
@@ -72,52 +59,8 @@ struct Context<'r, 'g> {
     native: &'r NativeLoop,
     code: &'r Compiled,
     regions: &'r mut [Option<KnownRegion>],
-    /// See [`Walk::by_block`].
+    /// See [`Strips::by_block`].
     by_block: bool,
-}
-
-/// How the strips of a gang follow each other. In a *run* of strips, every value that steps evenly advances by the same from
-/// strip to strip.
-pub(super) struct Walk {
-    /// Strips of a run.
-    pub run: usize,
-    /// Strips until the next value is not where the end of a run jumps to.
-    whole: usize,
-    /// A run is a CTA. Otherwise it is a row of one, or all strips of the gang.
-    pub by_block: bool,
-    /// Lanes of a strip.
-    lanes: usize,
-}
-
-impl Walk {
-    pub fn new<'a>(rows: LaneRows, parts: usize, mut evens: impl Iterator<Item = &'a Affine>) -> Walk {
-        let lanes = parts * GROUP_LANES;
-        let all = rows.lanes.div_ceil(lanes).max(1);
-        let (in_row, in_block) = (rows.width() / lanes, rows.block_lanes() / lanes);
-        let rows_fit = rows.has_whole_groups() && rows.width().is_multiple_of(lanes);
-        let blocks_fit = rows.has_whole_groups() && rows.block_lanes().is_multiple_of(lanes);
-        // Strips that are two rows follow each other evenly, too.
-        let is_linear = |even: &Affine| even.is_linear_in_block(even.step, rows);
-        let alike = !rows_fit || evens.all(is_linear);
-        match (rows.blocks(), alike) {
-            (1, true) => Walk { run: all, whole: all, by_block: false, lanes },
-            (_, true) if blocks_fit => Walk { run: in_block, whole: all, by_block: true, lanes },
-            // Such values step evenly through the whole gang.
-            (_, true) => Walk { run: all, whole: all, by_block: false, lanes },
-            (_, false) => Walk { run: in_row, whole: in_block.max(1), by_block: false, lanes },
-        }
-    }
-
-    /// What a value differs by from one strip of a run to the next, and from the last strip of a run to the first of the next.
-    pub fn steps(&self, even: &Affine, rows: LaneRows) -> (u64, u64) {
-        let at = |strip: usize| even.at(strip * self.lanes, rows);
-        (at(1).wrapping_sub(at(0)), at(self.run).wrapping_sub(at(self.run - 1)))
-    }
-
-    /// The end of the strips that follow this one so.
-    pub fn end(&self, strip: usize) -> usize {
-        (strip / self.whole + 1) * self.whole
-    }
 }
 
 impl KnownRegion {
@@ -205,22 +148,8 @@ impl Gang<'_> {
     ) -> Ran<'c> {
         let start = Instant::now();
         self.registers.expand();
-        let words: SmallVec<[(*mut u8, usize); 16]> = code
-            .words
-            .iter()
-            .map(|&(slot, defined)| {
-                if defined {
-                    return (self.registers.update(window, slot), usize::from(slot.group_bytes));
-                }
-                let source = self.registers.source(window, slot);
-                (source.array.cast_mut(), source.step)
-            })
-            .collect();
-        let evens: SmallVec<[Affine; 8]> = code
-            .evens
-            .iter()
-            .map(|&slot| self.registers.affine(window, slot).unwrap_or(Affine::uniform(0)))
-            .collect();
+        let words = code.words.iter().map(|&(slot, defined)| self.word(window, slot, defined)).collect();
+        let evens = self.evens(window, &code.evens);
         let predicates: SmallVec<[Mask; 4]> =
             native.predicates.iter().map(|&(slot, _)| self.registers.predicate(window, slot)).collect();
 
@@ -234,18 +163,11 @@ impl Gang<'_> {
         for (place, predicate) in frame.predicates.iter_mut().zip(&predicates) {
             *place = predicate.0;
         }
-        for (place, &(_, step)) in frame.word_steps.iter_mut().zip(&words) {
-            *place = step * parts;
-        }
         frame.exits[..native.plan.exits.len()].fill(Mask::EMPTY.0);
         let rows = self.registers.rows();
-        let walk = Walk::new(rows, parts, evens.iter());
-        for (index, even) in evens.iter().enumerate() {
-            (frame.advance.evens[index], frame.jump.evens[index]) = walk.steps(even, rows);
-        }
-        frame.run = walk.run as u64;
-        let strips = (end - first).div_ceil(parts) as i64;
-        frame.share = if native.plan.accesses.is_empty() { FUEL } else { FUEL / strips.max(1) };
+        let strips = Strips::new(&mut frame, (rows, parts), words, (evens, &code.evens), std::iter::empty());
+        let count = (end - first).div_ceil(parts) as i64;
+        frame.share = if native.plan.accesses.is_empty() { FUEL } else { FUEL / count.max(1) };
         frame.fuel = frame.share;
         (frame.find_region, frame.call) = (find_region, call);
         let mut regions = std::mem::take(&mut self.caches.regions);
@@ -256,28 +178,14 @@ impl Gang<'_> {
         let (first, end) = (first / parts, end.div_ceil(parts));
         let mut next = first;
         while next < end {
-            let group = next * parts;
-            // The second group of the last strip may be missing: then the first one stands for it.
-            let is_half =
-                |strip: usize| (strip + 1) * parts * GROUP_LANES > rows.lanes.next_multiple_of(GROUP_LANES);
-            let stop = walk.end(next).min(if is_half(end - 1) && next < end - 1 { end - 1 } else { end });
-            let second = if is_half(next) { group } else { group + 1 };
-            for (places, &(array, step)) in frame.words.iter_mut().zip(&words) {
-                *places = [group, second].map(|group| array.wrapping_add(group * step));
-            }
-            for (index, (affine, slot)) in evens.iter().zip(&code.evens).enumerate() {
-                let base = slot.width.truncate(affine.at(group * GROUP_LANES, rows));
-                (frame.bases[index], frame.entered[index]) = (base, base);
-            }
-            let block = rows.block_of(group * GROUP_LANES);
+            strips.begin(&mut frame, next, end);
+            let (block, by_block) = (strips.block(next), strips.by_block());
             for (index, known) in regions[accesses.clone()].iter().enumerate() {
                 frame.regions[index] = known.map_or(jit::Region::NONE, |known| known.of_block(block));
-                frame.strides[index] = known.map_or(0, |known| known.stride * usize::from(walk.by_block));
+                frame.strides[index] = known.map_or(0, |known| known.stride * usize::from(by_block));
             }
-            (frame.strip, frame.end, frame.left) = (next as u64, stop as u64, 0);
-            frame.left_in_run = (walk.run - next % walk.run) as u64;
+            frame.left = 0;
             let known = &mut regions[accesses.clone()];
-            let by_block = walk.by_block;
             let mut context = Context { gang: self, shared, native, code, regions: known, by_block };
             frame.context = (&raw mut context).cast();
             // SAFETY: the code was made for the machine's vectors. The words are arrays with room for the elements of all
@@ -303,7 +211,7 @@ impl Gang<'_> {
                 *inside |= of_strip(lanes);
                 all |= of_strip(lanes);
             }
-            self.keep_evens(code, &frame, &evens, group, all, window);
+            self.keep_evens(code, &frame, strips.evens(), group, all, window);
             next += 1;
             if frame.left != 0 {
                 let lanes = of_strip(frame.left);
@@ -318,7 +226,7 @@ impl Gang<'_> {
             frame.fuel = frame.share;
         }
         // The lanes that have been in the loop. Others wait at its start.
-        let ran = path.mask & Mask::first((next * walk.lanes).min(GANG_LANES));
+        let ran = path.mask & Mask::first(strips.first_lane(next).min(GANG_LANES));
         inside[0] |= path.mask & !ran;
         let calls = (next - first) as u32;
         self.caches.regions = regions;
