@@ -41,7 +41,7 @@ each product is rounded before it is added.
 With `u` the unit of rounding of the type in which sums are made (2^-24 for singles, halves and brain floats, 2^-53 for doubles), `gamma(n) = n u / (1 - n u)`, and \
 `|A|` the magnitudes of A, an element of `alpha A B + beta C` is within `gamma(k + 4) (|alpha| |A| |B| + |beta| |C|)` of the exact value, for complex numbers \
 within `gamma(2 k + 8)` with magnitudes `|re| + |im|`. Triangular systems have residuals within `2 gamma(n + 8) |A| |X|`. The \
-tests compare with sums in twice the precision: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cublas --test differential`.
+tests compare with sums in twice the precision: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cublas --test differential` (last run 2026-11-29).
 
 | computation | what is rounded |
 |---|---|

@@ -47,9 +47,9 @@ Nothing is computed by functions of C's mathematical library.
 ## Bounds of errors
 
 With `u` the unit of rounding of the type (2^-24, 2^-53), `n` the larger size and `c = 40 (n + 4) u`: every element of `A - L L^H`, `A - Q R`, `A - U S V^H` and \
-`A - V W V^H` is within `c |A|` (Frobenius norm), of `P A - L U` within `c |L| |U|`. `Q`, `U` and `V` are unitary within `c`. Eigenvalues and singular values \
+`A - V W V^H` is within `c |A|` (Frobenius norm; the least normal number of the type, if it is larger), of `P A - L U` within `c |L| |U|`. `Q`, `U` and `V` are unitary within `c`. Eigenvalues and singular values \
 are within `c |A|`. Residuals of solutions are within `c |A| (1 + |X|)`, with factors LU `c |L| |U| (1 + |X|)`. The tests check all this with products of twice the precision, \
-and spectra that are known because the matrix was made from them: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusolver --test differential`.
+and spectra that are known because the matrix was made from them: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusolver --test differential` (last run 2026-11-30).
 
 ## What they do
 

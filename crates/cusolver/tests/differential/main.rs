@@ -85,9 +85,14 @@ fn info() -> Buffer {
     Buffer::new(&9i32.to_ne_bytes())
 }
 
-/// The bound for results of matrices of an order and norm.
+/// The bound for results of matrices of an order and norm. Below the least normal number, an error is not in proportion to what is
+/// rounded.
 fn bound(ty: Ty, n: usize, norm: f64) -> f64 {
-    20.0 * (n + 4) as f64 * 2.0 * ty.unit() * norm + f64::MIN_POSITIVE
+    let least = match ty.real() {
+        Ty::S => f64::from(f32::MIN_POSITIVE),
+        _ => f64::MIN_POSITIVE,
+    };
+    40.0 * (n + 4) as f64 * ty.unit() * norm.max(least)
 }
 
 /// A matrix rounded to a type.
