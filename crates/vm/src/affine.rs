@@ -11,6 +11,9 @@
 
 use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
+/// The most lanes that affine forms are computed for: those of many gangs (`exec/coarse.rs`).
+pub(crate) const MOST_LANES: usize = 1 << 16;
+
 /// The lanes of a gang as rows of blocks. A row is as wide as the block if that width suits, so that both `%tid.x` and `%tid.y`
 /// step evenly; otherwise it is a warp. In a CTA batch whose blocks are no multiple of a warp, each block is one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

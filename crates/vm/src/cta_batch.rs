@@ -23,6 +23,8 @@
 //! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit
 //! tests below.
 
+use std::ops::Range;
+
 use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
 use crate::registers::REGISTER_LIMIT;
@@ -216,6 +218,16 @@ impl CtaBatches {
         let first_of_row = if row == 0 { 0 } else { row * self.in_row() };
         let column = if column == 0 { 0 } else { column / self.blocks as u64 };
         (first_of_row + column) * stride + side
+    }
+
+    /// The blocks of consecutive CTA batches together, if their indices are consecutive.
+    pub fn joined(&self, batches: &Range<u64>) -> Option<CtaBatch> {
+        if self.row.stride > 1 || self.cluster > 1 {
+            return None;
+        }
+        let (first, last) = (self.members(batches.start), self.members(batches.end - 1));
+        let blocks = last.first + last.blocks as u64 - first.first;
+        Some(CtaBatch { blocks: blocks as usize, ..first })
     }
 
     /// The blocks of a CTA batch. With clusters, blocks are numbered cluster by cluster.

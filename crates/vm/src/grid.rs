@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use machine::{Launch, LaunchError, LaunchReport, ObserverHandle, Stopwatch, caught, pool};
 
-use crate::affine::LaneRows;
+use crate::affine::{LaneRows, MOST_LANES};
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cta::{Progress, next_random};
 use crate::cta_batch::CtaBatches;
 use crate::deadlock::{Deadlock, Share};
-use crate::exec::{Observer, Recorder, Watcher};
+use crate::exec::{Coarse, Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
 use crate::run::Run;
 
@@ -157,8 +157,9 @@ struct Work<'l> {
     rows: LaneRows,
     batches: CtaBatches,
     next: AtomicU64,
-    /// The number of CTA batches that a host thread takes at a time.
+    /// The number of CTA batches that a host thread takes at a time, and those that it takes to run them without gangs.
     share: u64,
+    coarse_share: u64,
     /// Blocks from this index on need not run any more.
     end: AtomicU64,
     deadlock: Deadlock,
@@ -175,6 +176,8 @@ impl<'l> Work<'l> {
             batches,
             next: AtomicU64::new(0),
             share: (batches.count / (64 * host_threads as u64)).clamp(1, 16),
+            coarse_share: (batches.count / (4 * host_threads as u64))
+                .clamp(1, (MOST_LANES / batches.lanes) as u64),
             end: AtomicU64::new(u64::MAX),
             deadlock: Deadlock::default(),
             error: Mutex::new(None),
@@ -283,6 +286,8 @@ impl Flight<'_> {
 struct Runner<'w, 'l, O> {
     observer: O,
     work: &'w Work<'l>,
+    /// Runs many CTA batches at once, if this is possible.
+    coarse: Option<Coarse<'l>>,
     /// CTA batches that this host thread has taken and not started.
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
@@ -308,9 +313,11 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         work.deadlock.begin();
         let (share, window) = (Share::default(), (0, Vec::new()));
         let random = work.launch.config().schedule.unwrap_or(0);
+        let coarse = if O::WATCHES { None } else { Coarse::new(work.launch, work.code) };
         Runner {
             observer,
             work,
+            coarse,
             taken: 0..0,
             idle,
             flight,
@@ -378,15 +385,41 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             || self.blocked == blocks && launch.grid_barrier.all_resident
     }
 
-    /// Takes the next CTA batch to start.
-    fn take(&mut self) -> Option<u64> {
+    /// Takes some CTA batches, if none are left.
+    fn take(&mut self) {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, batches: CtaBatches { count, .. }, .. } = self.work;
-            // A host thread with blocks in flight may have no room for many more.
-            let share = if self.flight.is_empty() { *share } else { 1 };
+            let Work { next, share, coarse_share, batches: CtaBatches { count, .. }, .. } = self.work;
+            let share = match self.coarse {
+                // A host thread with blocks in flight may have no room for many more.
+                _ if !self.flight.is_empty() => 1,
+                Some(_) => *coarse_share,
+                None => *share,
+            };
             let first = next.fetch_add(share, Ordering::Relaxed).min(*count);
             self.taken = first..(first + share).min(*count);
         }
+    }
+
+    /// Runs some of the CTA batches that have been taken, if they can run without a gang.
+    fn run_taken(&mut self) -> bool {
+        let Work { launch, ref batches, .. } = *self.work;
+        let Some(coarse) = &mut self.coarse else { return false };
+        if !self.flight.is_empty() || launch.limits.look(0).is_some() {
+            return false;
+        }
+        let Some(done) = coarse.run(batches, &mut self.taken) else {
+            if coarse.gives_up() {
+                self.coarse = None;
+            }
+            return false;
+        };
+        self.steps += done.instructions;
+        launch.config().report_ended(done.blocks);
+        true
+    }
+
+    /// The next CTA batch to start.
+    fn next_batch(&mut self) -> Option<u64> {
         let batch = self.taken.next()?;
         Some(if self.shuffles_blocks() { self.shuffle(batch) } else { batch })
     }
@@ -437,9 +470,15 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Gives one block a time slice. Returns false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, rows, .. } = *self.work;
+        if self.start_more && self.has_room() {
+            self.take();
+            if self.run_taken() {
+                return Ok(true);
+            }
+        }
         if self.start_more
             && self.has_room()
-            && let Some(batch) = self.take()
+            && let Some(batch) = self.next_batch()
         {
             let batch = self.work.batches.members(batch);
             let (block, blocks) = (batch.first, batch.blocks);

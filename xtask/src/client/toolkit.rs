@@ -28,7 +28,7 @@ pub const PACKAGES: &[&str] = &[
     "libboost-headers==1.88.*",
 ];
 /// Seconds that the processors may spend on one program, and that may pass.
-const CPU_SECONDS: u64 = 240;
+const CPU_SECONDS: u64 = 900;
 const SECONDS: u64 = 1800;
 /// So many are compiled at a time: a compiler takes up to 1 GiB.
 const COMPILERS: usize = 2;

@@ -14,6 +14,7 @@ use jit::Host;
 use ptxvm::{Device, Engine, Error, HostPath, Module};
 use writer::{BLOCKS, GRID, OWN, RESULTS, THREADS, Writer};
 
+mod coarse;
 mod codes;
 mod directed;
 mod writer;

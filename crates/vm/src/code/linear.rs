@@ -3,7 +3,7 @@
 use ir::Width;
 use isa::{CmpOp, Form, Mod, Opcode, Picks, Type};
 
-use crate::affine::{Affine, LaneRows};
+use crate::affine::{Affine, LaneRows, MOST_LANES};
 
 /// The range of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,8 +201,10 @@ fn compare(op: CmpOp, range: Range, a: Affine, b: Affine, rows: LaneRows) -> Opt
     Some(Affine::uniform(u64::from(result)))
 }
 
-/// With a base and steps below this, no lane of a gang leaves a range of 32 bits.
-const SMALL: u64 = 1 << 20;
+/// With a base and steps below this, no lane of [`MOST_LANES`] leaves a range of 31 bits: rows have 16 lanes or more, or there are
+/// at most as many lanes as a gang has.
+const SMALL: u64 = 1 << 18;
+const _: () = assert!(SMALL * (MOST_LANES as u64 / 16 + 256) <= 1 << 31);
 
 /// Extends a value of this range to 64 bits. `None` if some lane would wrap around in the range.
 #[inline]

@@ -143,6 +143,15 @@ impl StraightBlock {
         }
     }
 
+    /// Whether native code is worth compiling. Without a gang it is the faster way, too, where the interpreter is as fast in a gang.
+    pub fn is_hot(&self, when: NativeCode) -> bool {
+        match when {
+            NativeCode::Hot => self.pace.visits.load(Ordering::Relaxed) >= COLD,
+            NativeCode::Always => true,
+            _ => false,
+        }
+    }
+
     /// Notes how long a visit of so many lanes took.
     pub fn note(&self, measured: &Measured, lanes: usize) {
         let time = measured.start.elapsed().as_nanos() as u64;

@@ -24,6 +24,7 @@ use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
 use crate::registers::{SlotRef, lane_width};
+use crate::run::Run;
 use crate::shared::Shared;
 
 impl Gang<'_> {
@@ -68,38 +69,16 @@ impl Gang<'_> {
         least: u64,
         greatest: u64,
     ) -> Option<Region> {
-        let end = greatest.checked_add(request.bytes)?;
-        let (space, start) = resolve(request.space, least);
-        if resolve(request.space, end.saturating_sub(1)).0 != space {
-            return None;
-        }
-        let offset = least - start;
-        let (mut stride, mut passing) = (0, false);
-        let (storage, base, bytes) = match space {
-            Space::Shared => {
-                stride = shared.stride;
-                let inner = least - offset;
-                let (memory, start, own) = shared.memory_at(inner)?;
-                passing = !own;
-                let extent = self.launch.shared().find(inner - start)?;
-                let storage = memory.wrapping_add(extent.base as usize);
-                (storage, offset + start + extent.base, extent.end - extent.base)
-            }
-            Space::Const if !request.write => {
-                let constants = &self.launch.constants();
-                (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
-            }
-            Space::Param if !request.write => {
-                let params = &self.launch.params();
-                (params.as_ptr().cast_mut(), offset, params.len() as u64)
-            }
-            Space::Global => {
-                let allocation = self.launch.allocation(least)?;
-                (allocation.storage?, allocation.base, allocation.bytes)
-            }
-            _ => return None,
+        let Some((end, Space::Shared)) = space_of(request, least, greatest) else {
+            return region_of_launch(self.launch, request, least, greatest);
         };
-        Region { storage, base, end: base + bytes, stride, passing }.holding(least, end)
+        let inner = resolve(request.space, least).1;
+        let (memory, start, own) = shared.memory_at(inner)?;
+        let extent = self.launch.shared().find(inner - start)?;
+        let storage = memory.wrapping_add(extent.base as usize);
+        let base = least - inner + start + extent.base;
+        let end_of_extent = base + (extent.end - extent.base);
+        Region { storage, base, end: end_of_extent, stride: shared.stride, passing: !own }.holding(least, end)
     }
 
     /// If the address is in shared memory: the whole shared memory of the CTA that it names, as one region. The
@@ -565,4 +544,33 @@ impl Gang<'_> {
         }
         true
     }
+}
+
+/// The end of an access of all addresses from `least` to `greatest`, and the space that all of them are in.
+fn space_of(request: &Request, least: u64, greatest: u64) -> Option<(u64, Space)> {
+    let end = greatest.checked_add(request.bytes)?;
+    let space = resolve(request.space, least).0;
+    (resolve(request.space, end.saturating_sub(1)).0 == space).then_some((end, space))
+}
+
+/// [`Gang::region`], if the memory is of the launch and not of a block or a thread.
+pub(super) fn region_of_launch(launch: &Run, request: &Request, least: u64, greatest: u64) -> Option<Region> {
+    let (end, space) = space_of(request, least, greatest)?;
+    let offset = least - resolve(request.space, least).1;
+    let (storage, base, bytes) = match space {
+        Space::Const if !request.write => {
+            let constants = launch.constants();
+            (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
+        }
+        Space::Param if !request.write => {
+            let params = launch.params();
+            (params.as_ptr().cast_mut(), offset, params.len() as u64)
+        }
+        Space::Global => {
+            let allocation = launch.allocation(least)?;
+            (allocation.storage?, allocation.base, allocation.bytes)
+        }
+        _ => return None,
+    };
+    Region { storage, base, end: base + bytes, stride: 0, passing: false }.holding(least, end)
 }

@@ -26,6 +26,7 @@ mod atomic;
 mod atomic_wide;
 mod builtin;
 mod chain;
+mod coarse;
 mod control;
 mod convergence;
 mod copy;
@@ -74,8 +75,10 @@ use crate::registers::{Registers, SlotRef};
 use crate::run::Run;
 use crate::shared::Shared;
 use active::Active;
+pub(crate) use coarse::Coarse;
 use frame::Frames;
 use inline_cache::Caches;
+use moves::param;
 use native::Ran;
 pub(crate) use observe::{Observer, Recorder};
 pub(crate) use path::Wait;
@@ -457,7 +460,7 @@ impl<'l> Gang<'l> {
             Kind::Pure(pure) => self.pure(pure, active),
             Kind::Simple(simple) => return self.simple(simple, active, op.span),
             Kind::Param { dst, offset, bytes, signed } => {
-                let (value, whole) = (self.param(*offset, *bytes, *signed), self.whole(active, *dst));
+                let (value, whole) = (param(self.launch, *offset, *bytes, *signed), self.whole(active, *dst));
                 self.registers.set_all(active.window, *dst, value, active.mask, whole);
             }
             Kind::AddressOf { dst, base, offset } => {

@@ -13,6 +13,7 @@ use super::{Active, Gang};
 use crate::affine::Affine;
 use crate::code::{Base, affine};
 use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
+use crate::run::Run;
 
 impl Gang<'_> {
     #[inline(never)]
@@ -332,17 +333,6 @@ impl Gang<'_> {
         self.write_warps(dst, None, active, |_, lanes| lanes.into());
     }
 
-    /// A value from the kernel's parameters. The compiled code has checked that it lies within them.
-    #[inline]
-    pub(super) fn param(&self, offset: u32, bytes: u32, signed: bool) -> u64 {
-        let (start, bytes) = (offset as usize, bytes as usize);
-        let mut value = [0; 8];
-        value[..bytes].copy_from_slice(&self.launch.params()[start..start + bytes]);
-        let value = u64::from_le_bytes(value);
-        let unused = 64 - 8 * bytes as u32;
-        if signed { ((value << unused) as i64 >> unused) as u64 } else { value }
-    }
-
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
         let (ctaids, rows) = (self.threads.ctaids, self.registers.rows());
@@ -369,6 +359,17 @@ impl Gang<'_> {
     fn special(&self, special: Special, lane: usize, cycles: u64) -> u64 {
         special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32, cycles)
     }
+}
+
+/// A value from the kernel's parameters. The compiled code has checked that it lies within them.
+#[inline]
+pub(super) fn param(launch: &Run, offset: u32, bytes: u32, signed: bool) -> u64 {
+    let (start, bytes) = (offset as usize, bytes as usize);
+    let mut value = [0; 8];
+    value[..bytes].copy_from_slice(&launch.params()[start..start + bytes]);
+    let value = u64::from_le_bytes(value);
+    let unused = 64 - 8 * bytes as u32;
+    if signed { ((value << unused) as i64 >> unused) as u64 } else { value }
 }
 
 /// `target[i] = f(source[i])` for all lanes.

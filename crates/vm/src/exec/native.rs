@@ -93,7 +93,7 @@ impl KnownRegion {
 }
 
 /// How the values step in each pair of groups, the first of which has an even number. `None`: not in all of them alike.
-fn form(affine: Affine, rows: LaneRows) -> Option<Form> {
+pub(super) fn form(affine: Affine, rows: LaneRows) -> Option<Form> {
     let (step, pitch) = (affine.step as i64, affine.pitch as i64);
     let linear = Some(Form { step, span: step.wrapping_mul(GROUP_LANES as i64) });
     match rows.width() {

@@ -10,7 +10,7 @@ use machine::mask::{GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
-use super::addresses::Even;
+use super::addresses::{Even, Region};
 use super::native::{KnownRegion, compute};
 use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
@@ -23,10 +23,10 @@ use crate::shared::Shared;
 type Pointers = SmallVec<[(Affine, usize); MOST_POINTERS]>;
 
 /// What [`call`] needs.
-struct Context<'c> {
-    calls: &'c [Op],
+pub(super) struct Context<'c> {
+    pub calls: &'c [Op],
     /// Lanes of a strip.
-    lanes: usize,
+    pub lanes: usize,
 }
 
 impl Gang<'_> {
@@ -77,7 +77,7 @@ impl Gang<'_> {
         Some(())
     }
 
-    /// The host's addresses of a pointer, and the bytes from the copy of one CTA to that of the next.
+    /// See [`locate`].
     #[inline]
     fn find_pointer(
         &mut self,
@@ -87,30 +87,42 @@ impl Gang<'_> {
         rows: LaneRows,
         shared: &Shared,
     ) -> Option<(Affine, usize)> {
-        let even = Even::new(affine, 0, pointer.narrow, rows)?;
-        let start = even.bounds.0.checked_add_signed(pointer.least)?;
-        let end = even.bounds.1.checked_add_signed(pointer.end)?;
-        if even.affine.base & (pointer.align - 1) != 0 || pointer.narrow && end > 1 << 32 {
+        let mut known = self.caches.regions[cache];
+        let find = |request: &Request, least, greatest| self.region(shared, request, least, greatest);
+        let found = locate(&mut known, pointer, affine, rows, find);
+        self.caches.regions[cache] = known;
+        found
+    }
+}
+
+/// The host's addresses of a pointer, and the bytes from the copy of one CTA to that of the next. `known`: the memory that the
+/// pointer has had before.
+#[inline]
+pub(super) fn locate(
+    known: &mut Option<KnownRegion>,
+    pointer: &Pointer,
+    affine: Affine,
+    rows: LaneRows,
+    find: impl FnOnce(&Request, u64, u64) -> Option<Region>,
+) -> Option<(Affine, usize)> {
+    let even = Even::new(affine, 0, pointer.narrow, rows)?;
+    let start = even.bounds.0.checked_add_signed(pointer.least)?;
+    let end = even.bounds.1.checked_add_signed(pointer.end)?;
+    if even.affine.base & (pointer.align - 1) != 0 || pointer.narrow && end > 1 << 32 {
+        return None;
+    }
+    let holds = |known: &KnownRegion| known.holds(start, end);
+    if !known.as_ref().is_some_and(holds) {
+        let &Pointer { space, write, span, .. } = pointer;
+        let region = find(&Request { space, bytes: 1, write, span }, start, end - 1)?;
+        if region.base >= HEAP_BASE || region.passing {
             return None;
         }
-        let holds = |known: &KnownRegion| known.holds(start, end);
-        let known = match self.caches.regions[cache].filter(holds) {
-            Some(known) => known,
-            None => {
-                let &Pointer { space, write, span, .. } = pointer;
-                let request = Request { space, bytes: 1, write, span };
-                let region = self.region(shared, &request, start, end - 1)?;
-                if region.base >= HEAP_BASE || region.passing {
-                    return None;
-                }
-                let known = KnownRegion::new(region, 1)?;
-                self.caches.regions[cache] = Some(known);
-                known.holds(start, end).then_some(known)?
-            }
-        };
-        let base = known.address(even.affine.base) as u64;
-        Some((Affine { base, ..even.affine }, known.stride()))
+        *known = Some(KnownRegion::new(region, 1)?);
     }
+    let known = known.filter(holds)?;
+    let base = known.address(even.affine.base) as u64;
+    Some((Affine { base, ..even.affine }, known.stride()))
 }
 
 /// Takes the lanes through the code.
@@ -146,7 +158,7 @@ fn walk(
 }
 
 /// Computes an operation for the lanes of all groups of a strip.
-extern "C" fn call(frame: *mut Frame, index: usize) {
+pub(super) extern "C" fn call(frame: *mut Frame, index: usize) {
     // SAFETY: `walk` calls the code with a frame and a context that live until it returns, and uses neither meanwhile.
     let (frame, context) = unsafe {
         let frame = &mut *frame;

@@ -1,0 +1,200 @@
+//! Native code that takes the threads of many blocks at once: elementwise kernels.
+//!
+//! `PTXVM_LOOPS` and `PTXVM_LOOP` say how many random kernels run, and from which seed on.
+
+use std::fmt::Write as _;
+
+use fastrand::Rng;
+use ptxvm::{Device, Engine, HostPath, Module};
+
+use super::native_paths;
+
+/// The end of a launch, and the output.
+type Outcome = (Result<u64, String>, Vec<u32>);
+
+/// An elementwise kernel with its launch.
+struct Elementwise {
+    text: String,
+    grid: [u32; 2],
+    block: [u32; 2],
+    /// Threads that are within bounds.
+    n: u32,
+    input: Vec<u32>,
+    /// Elements of the output.
+    room: usize,
+}
+
+impl Elementwise {
+    /// `k(in, out, n, c)`
+    fn random(seed: u64) -> Elementwise {
+        let rng = &mut Rng::with_seed(seed);
+        let blocks = [[32, 1], [64, 1], [96, 1], [128, 1], [256, 1], [1024, 1], [16, 8], [32, 4], [100, 1]];
+        let block: [u32; 2] = blocks[rng.usize(..blocks.len())];
+        let grid = [[1, 1], [7, 1], [40, 1], [80, 1], [5, 16]][rng.usize(..5)];
+        let threads = block[0] * block[1];
+        let total = grid[0] * grid[1] * threads;
+        let n = [total, total, total - threads / 2, 1, rng.u32(0..=total)][rng.usize(..5)];
+        let mut text = String::from(
+            ".version 9.0\n.target sm_90\n.address_size 64\n\
+             .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n, .param .u32 c) {\n\
+             .reg .b32 %i, %j, %t, %x, %n, %c, %r<4>; .reg .f32 %f<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %w;\n\
+             ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nld.param.u32 %c, [c];\n\
+             mov.u32 %t, %tid.y;\nmov.u32 %x, %ntid.x;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %t, %t, %x, %i;\n\
+             mov.u32 %x, %ctaid.y;\nmov.u32 %j, %nctaid.x;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %x, %x, %j, %i;\n",
+        );
+        // The number of the thread in the grid, in several ways.
+        match rng.u8(..3) {
+            0 if threads == 128 => text.push_str("shl.b32 %i, %x, 7;\nor.b32 %i, %i, %t;\n"),
+            1 => write!(text, "mul.lo.s32 %i, %x, {threads};\nadd.s32 %i, %i, %t;\n").unwrap(),
+            _ => writeln!(text, "mad.lo.u32 %i, %x, {threads}, %t;").unwrap(),
+        }
+        if n < total || rng.bool() {
+            text.push_str("setp.ge.u32 %p, %i, %n;\n@%p bra END;\n");
+        }
+        let mut own = "%j";
+        // Its element: the thread's own, counted from the end, or every second one.
+        let step = match rng.u8(..6) {
+            0 => {
+                write!(text, "mov.u32 %j, {};\nsub.s32 %j, %j, %i;\n", total - 1).unwrap();
+                4
+            }
+            1 => {
+                text.push_str("mov.u32 %j, %i;\n");
+                8
+            }
+            // Wraps around in some thread.
+            2 if rng.bool() => {
+                own = "%i";
+                match rng.bool() {
+                    true => {
+                        write!(text, "add.u32 %j, %i, {};\nand.b32 %j, %j, 4095;\n", rng.u32(..4096)).unwrap()
+                    }
+                    false => text.push_str("mul.lo.u32 %j, %i, 1048576;\nshr.u32 %j, %j, 20;\n"),
+                }
+                4
+            }
+            _ => {
+                text.push_str("mov.u32 %j, %i;\n");
+                4
+            }
+        };
+        if rng.u8(..3) == 0 {
+            let [some, all] = if rng.bool() { ["", "!"] } else { ["!", ""] };
+            let than = if some.is_empty() { "gt" } else { "lt" };
+            write!(
+                text,
+                "setp.{than}.u32 %q, %c, 100;\n@{some}%q add.u32 %j, %j, 9;\n@{all}%q xor.b32 %x, %x, 1;\n"
+            )
+            .unwrap();
+        }
+        match rng.u8(..3) {
+            0 => write!(text, "mul.wide.u32 %w, %j, {step};\nadd.s64 %a, %a, %w;\n").unwrap(),
+            1 => writeln!(text, "mad.wide.s32 %a, %j, {step}, %a;").unwrap(),
+            _ => write!(text, "cvt.u64.u32 %w, %j;\nmad.lo.u64 %a, %w, {step}, %a;\n").unwrap(),
+        }
+        writeln!(text, "mad.wide.u32 %b, {own}, 4, %b;").unwrap();
+        let place = if rng.u8(..30) == 0 { "[%b+4]" } else { "[%b]" };
+        for section in 0..=rng.u8(..3) {
+            if section > 0 {
+                // Another basic block.
+                write!(text, "setp.gt.u32 %p, %n, 4000000000;\n@%p bra END;\nL{section}:\n").unwrap();
+            }
+            for i in 0..4 {
+                let offset = if step == 4 && i > 0 { 4 * rng.u32(..3) } else { 0 };
+                write!(text, "ld.global.u32 %r{i}, [%a+{offset}];\nmov.b32 %f{i}, %r{i};\n").unwrap();
+            }
+            if section > 0 {
+                writeln!(text, "ld.global.u32 %r0, {place};").unwrap();
+            }
+            for _ in 0..1 + rng.u8(..6) {
+                let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
+                match rng.u8(..8) {
+                    0 => writeln!(text, "fma.rn.f32 %f{d}, %f{a}, %f{b}, %f{d};").unwrap(),
+                    1 => writeln!(text, "add.ftz.f32 %f{d}, %f{a}, %f{b};").unwrap(),
+                    2 => writeln!(text, "mad.lo.u32 %r{d}, %r{a}, %c, %r{b};").unwrap(),
+                    3 => writeln!(text, "xor.b32 %r{d}, %r{a}, %i;").unwrap(),
+                    4 => writeln!(text, "cvt.rn.f32.s32 %f{d}, %r{a};").unwrap(),
+                    5 => writeln!(text, "max.f32 %f{d}, %f{a}, %f{b};").unwrap(),
+                    6 => writeln!(text, "mad.lo.s32 %r{d}, %t, %t, %r{a};").unwrap(),
+                    _ => writeln!(text, "mov.b32 %r{d}, %f{a};").unwrap(),
+                }
+            }
+            text.push_str("mov.b32 %r1, %f1;\nxor.b32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\n");
+            writeln!(text, "st.global.u32 {place}, %r0;").unwrap();
+        }
+        text.push_str("END:\nret;\n}\n");
+        let elements = (step as usize / 4) * total as usize + 2;
+        let input =
+            (0..elements.max(4098)).map(|_| if rng.bool() { rng.u32(..) } else { rng.u32(..9) }).collect();
+        // Some have no room for the last threads.
+        let room = if rng.u8(..12) == 0 { total as usize / 2 } else { (total as usize).max(4096) };
+        Elementwise { text, grid, block, n, input, room }
+    }
+
+    fn run(&self, module: &Module, engine: Engine, path: Option<HostPath>, threads: usize) -> Outcome {
+        let device = Device::new();
+        let (input, out) =
+            (device.array(&self.input).expect("room"), device.zeros::<u32>(self.room).expect("room"));
+        let launch = device.load(module).expect("room").launch("k").grid((self.grid[0], self.grid[1]));
+        let launch = launch.block((self.block[0], self.block[1])).engine(engine).configure(|config| {
+            config.host_path = path;
+            config.threads = Some(threads);
+        });
+        let outcome = launch.arg(&input).arg(&out).arg(self.n).arg(77u32).run();
+        let outcome = outcome.map(|report| report.thread_instructions).map_err(|error| error.to_string());
+        (outcome, out.read().expect("an array"))
+    }
+}
+
+#[test]
+fn random_elementwise_kernels_are_those_of_the_reference_engine() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let (count, first) = (number("PTXVM_LOOPS").unwrap_or(100), number("PTXVM_LOOP").unwrap_or(0));
+    let mut faults = 0;
+    for seed in first..first + count {
+        let kernel = Elementwise::random(seed);
+        let text = &kernel.text;
+        let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let expected = kernel.run(&module, Engine::Reference, None, 1);
+        faults += u64::from(expected.0.is_err());
+        // Of several threads that fault, each engine may name another.
+        let end = kernel.run(&module, Engine::Interpreter, None, 1).0;
+        assert!(end == expected.0 || end.is_err() && expected.0.is_err(), "kernel {seed}\n{text}");
+        for (path, threads) in native_paths().into_iter().flat_map(|path| [(path, 1), (path, 2)]) {
+            let found = kernel.run(&module, Engine::Native, Some(path), threads);
+            let name = format!("kernel {seed}, {}, {threads} host threads", path.name());
+            assert_eq!(found.0, end, "{name}\n{text}");
+            assert!(found.0.is_err() || found.1 == expected.1, "memory of {name}\n{text}");
+        }
+    }
+    assert!(faults < count / 4, "{faults} of {count} kernels fault");
+}
+
+/// A block sees what a later one has written: their threads go through each section together.
+#[test]
+fn blocks_of_elementwise_kernels_run_together() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {\n\
+                .reg .b32 %i, %t, %x, %n, %r<2>; .reg .pred %p; .reg .b64 %b;\n\
+                ld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
+                mad.lo.u32 %i, %x, 1024, %t;\nmad.wide.u32 %b, %i, 4, %b;\n\
+                ld.global.u32 %r0, [%b];\nadd.u32 %r0, %r0, %i;\nxor.b32 %r0, %r0, 5;\nst.global.u32 [%b], %r0;\n\
+                setp.eq.u32 %p, %n, 1;\n@%p bra END;\n\
+                ld.global.u32 %r0, [%b];\nld.global.u32 %r1, [%b+4096];\nadd.u32 %r0, %r0, %r1;\n\
+                st.global.u32 [%b], %r0;\nEND:\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    for path in native_paths() {
+        let device = Device::new();
+        let out = device.zeros::<u32>(65 * 1024).expect("room");
+        let launch =
+            device.load(&module).expect("room").launch("k").grid(64).block(1024).engine(Engine::Native);
+        let launch = launch.configure(|config| {
+            config.host_path = Some(path);
+            config.threads = Some(1);
+        });
+        launch.arg(&out).arg(2u32).run().expect("it ends");
+        let found = out.read().expect("an array");
+        // The first share of the blocks: a gang of one block would add 0.
+        let expected: Vec<u32> = (0..1024).map(|i| (i ^ 5) + ((i + 1024) ^ 5)).collect();
+        assert_eq!(found[..1024], expected, "{}", path.name());
+    }
+}

@@ -1,0 +1,339 @@
+//! Block coarsening: native code takes the threads of many blocks in one go, without a gang.
+//!
+//! In a kernel such as `y[i] = a * x[i] + y[i]`, everything but one section of straight-line native code steps evenly through the
+//! whole grid. A gang computes that again for each 1024 threads, and this takes longer than the section. Here it is computed
+//! once for up to [`MOST_LANES`] threads, in affine form: no slot has an array. The basic blocks are followed as far as all
+//! threads take the same way.
+//!
+//! Nothing is written before all is known: the sections of the whole way, and the memory of all their pointers. If something
+//! does not fit, the blocks run in gangs as if nothing had been tried. So faults are found there.
+//!
+//! Narrowest test: `ptxvm/tests/native`, `random_straight_code_is_that_of_the_reference_engine`; unit tests below.
+
+use std::ops::Range;
+
+use ir::SimpleOp;
+use jit::{Form, Frame, MOST_POINTERS};
+use machine::NativeCode;
+use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
+use smallvec::SmallVec;
+
+use super::access::region_of_launch;
+use super::moves::param;
+use super::native::{KnownRegion, form};
+use super::request::Request;
+use super::straight::{Context, call, locate};
+use super::strips::{keep_frame, spare_frame};
+use crate::affine::{Affine, LaneRows, MOST_LANES};
+use crate::code::{
+    Base, Code, CompiledStraight, Function, Kind, MAX_SOURCES, Op, Pure, Straight, Terminator, affine,
+};
+use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
+use crate::registers::SlotRef;
+use crate::run::Run;
+
+/// Threads whose way has more basic blocks run in gangs.
+const MOST_BLOCKS: usize = 64;
+/// After so many failures in a row, all blocks run in gangs.
+const MOST_FAILURES: u32 = 8;
+
+/// Runs ranges of blocks of one launch.
+pub(crate) struct Coarse<'l> {
+    launch: &'l Run<'l>,
+    function: &'l Function,
+    /// How the threads of the range form rows.
+    rows: LaneRows,
+    /// The values of slots by index, if they are affine.
+    values: Vec<Option<Affine>>,
+    /// Those that are the same on entry in every range with such rows.
+    entry: Option<(LaneRows, Vec<Option<Affine>>)>,
+    /// The memory that each pointer of a section has had.
+    regions: Vec<Option<KnownRegion>>,
+    /// How many CTA batches are tried next, and failures since the last success. Where many do not fit, half of them may.
+    most: u64,
+    failures: u32,
+}
+
+/// Blocks that have run to their end.
+pub(crate) struct Done {
+    pub blocks: u64,
+    /// Thread-instructions.
+    pub instructions: u64,
+}
+
+/// A section on the way of the threads.
+struct Section<'l> {
+    straight: &'l Straight,
+    code: &'l CompiledStraight,
+    /// The host's address of the first thread for each pointer, and the bytes from thread to thread.
+    pointers: SmallVec<[(u64, u64); MOST_POINTERS]>,
+    /// The first thread's value of each even, and what it steps by.
+    evens: SmallVec<[(u64, u64); 8]>,
+}
+
+impl<'l> Coarse<'l> {
+    /// `None`: no blocks of this launch can run so.
+    pub fn new(launch: &'l Run<'l>, code: &'l Code) -> Option<Coarse<'l>> {
+        let function = code.functions.get(launch.entry().0 as usize)?.as_ref()?;
+        let native = launch.native_code != NativeCode::Never;
+        let whole_warps = launch.config().block_threads().is_multiple_of(WARP_LANES as u64);
+        if !native
+            || !whole_warps
+            || launch.cluster_blocks() > 1
+            || !function.blocks.iter().any(|block| block.straight.is_some())
+        {
+            return None;
+        }
+        Some(Coarse {
+            launch,
+            function,
+            rows: LaneRows::of([0; 3], 0, 1),
+            values: Vec::new(),
+            entry: None,
+            regions: vec![None; code.native_accesses],
+            most: u64::MAX,
+            failures: 0,
+        })
+    }
+
+    /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
+    pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
+        while !range.is_empty() && !self.gives_up() {
+            let count = self.most.min(range.end - range.start);
+            let some = range.start..range.start + count;
+            if let Some(done) = batches.joined(&some).and_then(|blocks| self.run_blocks(blocks)) {
+                (self.most, self.failures) = (2 * count, 0);
+                range.start = some.end;
+                return Some(done);
+            }
+            (self.most, self.failures) = ((count / 2).max(1), self.failures + 1);
+            if count == 1 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// It has failed too often.
+    pub fn gives_up(&self) -> bool {
+        self.failures >= MOST_FAILURES
+    }
+
+    fn run_blocks(&mut self, blocks: CtaBatch) -> Option<Done> {
+        let config = self.launch.config();
+        let lanes = config.block_threads() as usize * blocks.blocks;
+        if lanes > MOST_LANES {
+            return None;
+        }
+        let first = self.launch.ctaid(blocks.first);
+        let along = axis_along(config.grid, first, blocks)?;
+        let mut last = first;
+        last[along] += blocks.blocks as u32 - 1;
+        self.enter(LaneRows::of(config.block, lanes, blocks.blocks), ([first, last], Some(along)))?;
+        let (sections, cost) = self.follow()?;
+        for section in &sections {
+            section.run(lanes);
+        }
+        Some(Done { blocks: blocks.blocks as u64, instructions: cost * lanes as u64 })
+    }
+
+    /// Sets the slots that have a value on entry.
+    fn enter(&mut self, rows: LaneRows, ctaids: ([[u32; 3]; 2], Option<usize>)) -> Option<()> {
+        let (function, launch) = (self.function, self.launch);
+        let special = |special| affine(special, launch, ctaids, 0, rows);
+        self.rows = rows;
+        match &self.entry {
+            Some((known, entry)) if *known == rows => self.values.clone_from(entry),
+            _ => {
+                self.values.clear();
+                self.values.resize(function.slots as usize, None);
+                for &(slot, value) in &function.constants {
+                    self.set(slot, Some(Affine::uniform(value)));
+                }
+                for &(slot, register) in &function.specials {
+                    self.set(slot, special(register));
+                }
+                for op in &function.prologue {
+                    self.execute(op)?;
+                }
+                self.entry = Some((rows, self.values.clone()));
+            }
+        }
+        for &(slot, register) in &function.block_specials {
+            self.set(slot, special(register));
+        }
+        for &index in &function.zeros {
+            self.values[index as usize] = Some(Affine::uniform(0));
+        }
+        Some(())
+    }
+
+    /// Follows the way of the threads to its end. Returns its sections, and the instructions of a thread.
+    fn follow(&mut self) -> Option<(SmallVec<[Section<'l>; 2]>, u64)> {
+        let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
+        for _ in 0..MOST_BLOCKS {
+            let block = &self.function.blocks[index as usize];
+            let ops = match &block.straight {
+                Some(straight) if straight.is_hot(self.launch.native_code) => &straight.ops,
+                Some(_) => return None,
+                None => &block.ops,
+            };
+            for op in ops {
+                match &op.kind {
+                    Kind::Straight(straight) => sections.push(self.section(straight)?),
+                    _ => self.execute(op)?,
+                }
+            }
+            cost += block.cost;
+            index = match block.terminator {
+                Terminator::Jump(next) => next.0,
+                Terminator::Branch { pred, negated, taken, otherwise } => {
+                    if (self.uniform(pred)? != 0) == negated { otherwise.0 } else { taken.0 }
+                }
+                Terminator::Return | Terminator::Exit => return Some((sections, cost)),
+                _ => return None,
+            };
+        }
+        None
+    }
+
+    fn value(&self, slot: SlotRef) -> Option<&Affine> {
+        self.values[slot.index as usize].as_ref()
+    }
+
+    fn uniform(&self, slot: SlotRef) -> Option<u64> {
+        self.value(slot).filter(|value| value.is_uniform()).map(|value| value.base)
+    }
+
+    fn set(&mut self, slot: SlotRef, value: Option<Affine>) {
+        self.values[slot.index as usize] = value.map(|value| value.map(|part| slot.width.truncate(part)));
+    }
+
+    /// Executes an operation on affine forms. `None`: it may do more than define registers.
+    fn execute(&mut self, op: &Op) -> Option<()> {
+        if let Some(guard) = op.guard
+            && (self.uniform(guard.slot)? != 0) == guard.negated
+        {
+            return Some(());
+        }
+        let (dst, value) = match op.kind {
+            Kind::Pure(ref pure) => {
+                for (dst, value) in pure.dst.iter().zip(self.results(pure)) {
+                    if let Some(dst) = *dst {
+                        self.set(dst, value);
+                    }
+                }
+                return Some(());
+            }
+            Kind::Param { dst, offset, bytes, signed } => {
+                (dst, Some(Affine::uniform(param(self.launch, offset, bytes, signed))))
+            }
+            Kind::AddressOf { dst, base: Base::Zero, offset } => (dst, Some(Affine::uniform(offset))),
+            Kind::Simple(SimpleOp::Copy { dst, src }) => (dst, self.value(src).copied()),
+            Kind::Simple(SimpleOp::Not { dst, src }) => {
+                (dst, self.uniform(src).map(|value| Affine::uniform(value ^ 1)))
+            }
+            Kind::Simple(SimpleOp::Offset { dst, src, addend }) => {
+                (dst, self.value(src).map(|value| value.plus(&Affine::uniform(addend as u64))))
+            }
+            _ => return None,
+        };
+        self.set(dst, value);
+        Some(())
+    }
+
+    /// What a pure operation computes.
+    fn results(&self, op: &Pure) -> [Option<Affine>; 2] {
+        if let [Some(dst), None] = op.dst
+            && let [Some(a), Some(b), Some(c)] = op.linear_src.map(|slot| self.value(slot))
+            && let Some(result) = op.linear.apply([a, b, c], dst.width, self.rows)
+        {
+            return [Some(result), None];
+        }
+        let mut values = [0; MAX_SOURCES];
+        for (value, &slot) in values.iter_mut().zip(op.src()) {
+            let Some(uniform) = self.uniform(slot) else { return [None; 2] };
+            *value = uniform;
+        }
+        (op.sem)(&op.picks, &values[..op.sources]).map(|result| Some(Affine::uniform(result)))
+    }
+
+    /// The step of a value from thread to thread, through the whole range.
+    fn step(&self, affine: Affine) -> Option<u64> {
+        affine.is_linear(affine.step, self.rows).then_some(affine.step)
+    }
+
+    /// A section whose only operands are memory and values that step evenly.
+    fn section(&mut self, straight: &'l Straight) -> Option<Section<'l>> {
+        let code = straight.code(|slot| self.form(slot))?;
+        if !code.words.is_empty() || !straight.predicates.is_empty() {
+            return None;
+        }
+        let mut evens = SmallVec::new();
+        for &slot in &code.evens {
+            let affine = signed(*self.value(slot)?, slot);
+            evens.push((slot.width.truncate(affine.base), self.step(affine)?));
+        }
+        let mut pointers = SmallVec::new();
+        for (index, pointer) in straight.plan.pointers.iter().enumerate() {
+            let affine = *self.value(straight.pointers[index])?;
+            let known = &mut self.regions[straight.first_region + index];
+            let find =
+                |request: &Request, least, greatest| region_of_launch(self.launch, request, least, greatest);
+            let (place, _) = locate(known, pointer, affine, self.rows, find)?;
+            pointers.push((place.base, self.step(place)?));
+        }
+        Some(Section { straight, code, pointers, evens })
+    }
+
+    /// How a slot steps, as native code must know it.
+    fn form(&self, slot: SlotRef) -> Option<Form> {
+        form(signed(*self.value(slot)?, slot), self.rows)
+    }
+}
+
+/// A slot's affine form, with steps extended to 64 bits.
+fn signed(affine: Affine, slot: SlotRef) -> Affine {
+    match slot.width {
+        ir::Width::W32 => affine.map(|part| part as i32 as u64),
+        _ => affine,
+    }
+}
+
+impl Section<'_> {
+    /// Takes so many threads through the code: as many at a time as a frame has lanes for.
+    fn run(&self, lanes: usize) {
+        let of_strip = self.code.native.parts() * GROUP_LANES;
+        let mut context = Context { calls: &self.straight.calls, lanes: of_strip };
+        let mut frame = spare_frame();
+        frame.lanes = [u64::MAX; GANG_LANES / 64];
+        (frame.call, frame.context) = (call, (&raw mut context).cast());
+        let strips = |step: u64, lanes: usize| step.wrapping_mul(lanes as u64);
+        for (index, &(_, step)) in self.pointers.iter().enumerate() {
+            frame.advance.pointers[index] = strips(step, of_strip);
+        }
+        for (index, &(_, step)) in self.evens.iter().enumerate() {
+            frame.advance.evens[index] = strips(step, of_strip);
+        }
+        for first in (0..lanes).step_by(GANG_LANES) {
+            for (place, &(base, step)) in frame.pointers.iter_mut().zip(&self.pointers) {
+                *place = base.wrapping_add(strips(step, first));
+            }
+            for (index, (&(base, step), slot)) in self.evens.iter().zip(&self.code.evens).enumerate() {
+                let base = slot.width.truncate(base.wrapping_add(strips(step, first)));
+                (frame.bases[index], frame.entered[index]) = (base, base);
+            }
+            let end = (lanes - first).min(GANG_LANES) / of_strip;
+            (frame.strip, frame.end) = (0, end as u64);
+            (frame.run, frame.left_in_run) = (end as u64, end as u64);
+            self.call(&mut frame);
+        }
+        keep_frame(frame);
+    }
+
+    fn call(&self, frame: &mut Frame) {
+        // SAFETY: the code was made for the machine's vectors. It has no words. Its pointers are into memory of the launch, which
+        // lives as long as that, and have been checked for all threads.
+        unsafe { self.code.native.run(frame) }
+    }
+}
