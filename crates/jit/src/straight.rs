@@ -6,12 +6,13 @@
 //! operations of the first kind, if they can as well run before.
 //!
 //! Accesses to memory are among them if their addresses step evenly: the interpreter checks them for all lanes before the code
-//! runs, so no lane leaves it. Accesses at the same register share one pointer.
+//! runs, so no lane leaves it. Accesses at the same register share one pointer. An access with a guard is one if the guard is the
+//! same in all lanes: native code runs only where it holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use diag::Span;
-use ir::{Base, Block, Function, OpKind, SimpleOp, Slot, Terminator, Touch, Width};
+use ir::{Base, Block, Function, Guard, OpKind, SimpleOp, Slot, Terminator, Touch, Width};
 use isa::{Form, Picks, Space};
 
 use crate::kinds::{Flow, Here, Kind, Kinds, Starts};
@@ -34,6 +35,8 @@ pub struct Straight {
     pub calls: Vec<usize>,
     /// What the accesses to memory have in common.
     pub pointers: Vec<Pointer>,
+    /// The guards of accesses. Native code is for launches where all of them hold in all lanes.
+    pub guards: Vec<Guard>,
     /// For each access its pointer, and the bytes that are added to it.
     pub(crate) places: Vec<(usize, i32)>,
     pub(crate) source: Loop,
@@ -254,9 +257,12 @@ impl<'f> Finder<'f> {
             return Class::Even;
         }
         let (accesses, calls) = (self.section.accesses, self.section.calls.len());
-        let Some(operation) = Operation::of(op, |slot| self.width(slot), accesses, calls) else {
+        let Some(operation) = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls) else {
             return Class::Other;
         };
+        if op.guard.is_some_and(|guard| operation.access().is_none() || self.kinds.varies(guard.slot)) {
+            return Class::Other;
+        }
         let suits = match operation.access() {
             Some(access) => {
                 // The interpreter keeps what is the same in all lanes as one number, addresses among them: it knows those before
@@ -287,7 +293,9 @@ impl<'f> Finder<'f> {
         for (at, op) in self.ops.iter().enumerate() {
             let mut class = self.class(at);
             let ends = match &class {
-                Class::Vector(operation) => self.section.is_full(operation),
+                Class::Vector(operation) => {
+                    self.section.is_full(operation) || self.section.hinders(op, operation)
+                }
                 Class::Even => self.flow(at).uses.iter().any(|slot| self.section.has_defined(*slot)),
                 Class::Other => true,
             };
@@ -363,6 +371,7 @@ impl<'f> Finder<'f> {
     /// What native code does for a section that ends before operation `at`.
     fn plan(&self, section: &Section, at: usize) -> Option<Straight> {
         let (mut pointers, mut places): (Vec<Pointer>, Vec<(usize, i32)>) = (Vec::new(), Vec::new());
+        let mut guards = Vec::new();
         for (operation, op) in section.operations.iter().zip(&section.vector) {
             let Some(access) = operation.access() else { continue };
             let (space, write) = match &op.kind {
@@ -370,6 +379,7 @@ impl<'f> Finder<'f> {
                 OpKind::Store(store) => (store.address.space, true),
                 _ => return None,
             };
+            guards.extend(op.guard.filter(|guard| !guards.contains(guard)));
             let bytes = u64::from(access.bytes * access.count);
             let (least, end) = (access.offset, access.offset + bytes as i64);
             let is_same =
@@ -421,6 +431,7 @@ impl<'f> Finder<'f> {
             operations: section.vector.clone(),
             calls: section.calls.clone(),
             pointers,
+            guards,
             places,
             source,
             varying: section.varying.clone(),
@@ -432,6 +443,13 @@ impl Section {
     /// There is no room for another operation.
     fn is_full(&self, operation: &Operation) -> bool {
         self.vector.len() == MOST_OPERATIONS || self.accesses == MOST_ACCESSES && operation.access().is_some()
+    }
+
+    /// An access with a guard cannot be added: its guard is not known before native code runs, or where it does not hold, a slot
+    /// keeps what another slot has.
+    fn hinders(&self, op: &ir::Op, operation: &Operation) -> bool {
+        let is_renamed = |slot: &Slot| self.renamed.contains_key(slot);
+        op.guard.is_some_and(|guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed))
     }
 
     /// The slot that has the value of a slot now.
@@ -461,7 +479,7 @@ impl Section {
         if matches!(operation, Operation::Call { .. }) {
             self.calls.push(self.vector.len());
         }
-        self.uses.extend(operation.uses());
+        self.uses.extend(operation.uses().into_iter().chain(op.guard.map(|guard| guard.slot)));
         for slot in operation.defs() {
             self.renamed.remove(&slot);
             self.defs.insert(slot);

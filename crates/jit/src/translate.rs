@@ -10,10 +10,17 @@ impl Operation {
     /// The operation for a lowered one, if there is one. `width`: of a slot. `index` and `calls`: of the next access and
     /// call.
     pub fn of(op: &ir::Op, width: impl Fn(Slot) -> Width, index: usize, calls: usize) -> Option<Operation> {
-        if op.guard.is_some() {
-            return None;
-        }
-        let made = match &op.kind {
+        if op.guard.is_some() { None } else { Operation::of_kind(&op.kind, width, index, calls) }
+    }
+
+    /// [`Operation::of`] without a guard, whether the instruction has one or not.
+    pub fn of_kind(
+        kind: &OpKind,
+        width: impl Fn(Slot) -> Width,
+        index: usize,
+        calls: usize,
+    ) -> Option<Operation> {
+        let made = match kind {
             OpKind::Pure { form, picks, function, dst, src } => {
                 let native = pure(form, picks, function, *dst, src);
                 native.or_else(|| call(form, function, *dst, src, &width, calls))?

@@ -24,20 +24,28 @@ struct Elementwise {
     room: usize,
 }
 
+/// What accesses of a kernel have before them, and what sets that.
+struct Guards {
+    /// Before an access that all threads within bounds make.
+    own: &'static str,
+    /// Before one that no thread makes.
+    none: &'static str,
+}
+
 impl Elementwise {
     /// `k(in, out, n, c)`
     fn random(seed: u64) -> Elementwise {
         let rng = &mut Rng::with_seed(seed);
-        let blocks = [[32, 1], [64, 1], [96, 1], [128, 1], [256, 1], [1024, 1], [16, 8], [32, 4], [100, 1]];
+        let blocks = [[32, 1], [96, 1], [128, 1], [128, 1], [256, 1], [1024, 1], [16, 8], [32, 4], [100, 1]];
         let block: [u32; 2] = blocks[rng.usize(..blocks.len())];
-        let grid = [[1, 1], [7, 1], [40, 1], [80, 1], [5, 16]][rng.usize(..5)];
+        let grid = [[1, 1], [7, 1], [24, 1], [48, 1], [5, 9]][rng.usize(..5)];
         let threads = block[0] * block[1];
         let total = grid[0] * grid[1] * threads;
         let n = [total, total, total - threads / 2, 1, rng.u32(0..=total)][rng.usize(..5)];
         let mut text = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n, .param .u32 c) {\n\
-             .reg .b32 %i, %j, %t, %x, %n, %c, %r<4>; .reg .f32 %f<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %w;\n\
+             .reg .b32 %i, %j, %t, %x, %n, %c, %r<4>; .reg .f32 %f<4>; .reg .pred %p, %q, %g, %h; .reg .b64 %a, %b, %w;\n\
              ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nld.param.u32 %c, [c];\n\
              mov.u32 %t, %tid.y;\nmov.u32 %x, %ntid.x;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %t, %t, %x, %i;\n\
              mov.u32 %x, %ctaid.y;\nmov.u32 %j, %nctaid.x;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %x, %x, %j, %i;\n",
@@ -48,87 +56,137 @@ impl Elementwise {
             1 => write!(text, "mul.lo.s32 %i, %x, {threads};\nadd.s32 %i, %i, %t;\n").unwrap(),
             _ => writeln!(text, "mad.lo.u32 %i, %x, {threads}, %t;").unwrap(),
         }
-        if n < total || rng.bool() {
-            text.push_str("setp.ge.u32 %p, %i, %n;\n@%p bra END;\n");
-        }
-        let mut own = "%j";
-        // Its element: the thread's own, counted from the end, or every second one.
-        let step = match rng.u8(..6) {
+        let guards = match rng.u8(..3) {
             0 => {
-                write!(text, "mov.u32 %j, {};\nsub.s32 %j, %j, %i;\n", total - 1).unwrap();
-                4
+                text.push_str("setp.lt.u32 %g, %i, %n;\nsetp.gt.u32 %h, %c, 100;\n");
+                Guards { own: "@%g ", none: "@%h " }
             }
             1 => {
-                text.push_str("mov.u32 %j, %i;\n");
-                8
-            }
-            // Wraps around in some thread.
-            2 if rng.bool() => {
-                own = "%i";
-                match rng.bool() {
-                    true => {
-                        write!(text, "add.u32 %j, %i, {};\nand.b32 %j, %j, 4095;\n", rng.u32(..4096)).unwrap()
-                    }
-                    false => text.push_str("mul.lo.u32 %j, %i, 1048576;\nshr.u32 %j, %j, 20;\n"),
-                }
-                4
+                text.push_str("setp.ge.u32 %g, %i, %n;\nsetp.lt.u32 %h, %c, 100;\n");
+                Guards { own: "@!%g ", none: "@!%h " }
             }
             _ => {
-                text.push_str("mov.u32 %j, %i;\n");
-                4
+                if n < total || rng.bool() {
+                    text.push_str("setp.ge.u32 %p, %i, %n;\n@%p bra END;\n");
+                }
+                text.push_str("setp.gt.u32 %h, %c, 100;\n");
+                Guards { own: "", none: "@%h " }
             }
         };
-        if rng.u8(..3) == 0 {
-            let [some, all] = if rng.bool() { ["", "!"] } else { ["!", ""] };
-            let than = if some.is_empty() { "gt" } else { "lt" };
-            write!(
-                text,
-                "setp.{than}.u32 %q, %c, 100;\n@{some}%q add.u32 %j, %j, 9;\n@{all}%q xor.b32 %x, %x, 1;\n"
-            )
-            .unwrap();
-        }
+        // Elements of an access, and the bytes from one thread to the next.
+        let count = [1, 1, 2, 4][rng.usize(..4)];
+        let step = if count == 1 && rng.u8(..6) == 0 { 8 } else { 4 * count };
+        let own = Elementwise::element(rng, &mut text, total, threads);
         match rng.u8(..3) {
             0 => write!(text, "mul.wide.u32 %w, %j, {step};\nadd.s64 %a, %a, %w;\n").unwrap(),
             1 => writeln!(text, "mad.wide.s32 %a, %j, {step}, %a;").unwrap(),
             _ => write!(text, "cvt.u64.u32 %w, %j;\nmad.lo.u64 %a, %w, {step}, %a;\n").unwrap(),
         }
-        writeln!(text, "mad.wide.u32 %b, {own}, 4, %b;").unwrap();
+        writeln!(text, "mad.wide.u32 %b, {own}, {}, %b;", 4 * count).unwrap();
         let place = if rng.u8(..30) == 0 { "[%b+4]" } else { "[%b]" };
         for section in 0..=rng.u8(..3) {
             if section > 0 {
                 // Another basic block.
                 write!(text, "setp.gt.u32 %p, %n, 4000000000;\n@%p bra END;\nL{section}:\n").unwrap();
             }
-            for i in 0..4 {
-                let offset = if step == 4 && i > 0 { 4 * rng.u32(..3) } else { 0 };
-                write!(text, "ld.global.u32 %r{i}, [%a+{offset}];\nmov.b32 %f{i}, %r{i};\n").unwrap();
-            }
-            if section > 0 {
-                writeln!(text, "ld.global.u32 %r0, {place};").unwrap();
-            }
-            for _ in 0..1 + rng.u8(..6) {
-                let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
-                match rng.u8(..8) {
-                    0 => writeln!(text, "fma.rn.f32 %f{d}, %f{a}, %f{b}, %f{d};").unwrap(),
-                    1 => writeln!(text, "add.ftz.f32 %f{d}, %f{a}, %f{b};").unwrap(),
-                    2 => writeln!(text, "mad.lo.u32 %r{d}, %r{a}, %c, %r{b};").unwrap(),
-                    3 => writeln!(text, "xor.b32 %r{d}, %r{a}, %i;").unwrap(),
-                    4 => writeln!(text, "cvt.rn.f32.s32 %f{d}, %r{a};").unwrap(),
-                    5 => writeln!(text, "max.f32 %f{d}, %f{a}, %f{b};").unwrap(),
-                    6 => writeln!(text, "mad.lo.s32 %r{d}, %t, %t, %r{a};").unwrap(),
-                    _ => writeln!(text, "mov.b32 %r{d}, %f{a};").unwrap(),
-                }
-            }
-            text.push_str("mov.b32 %r1, %f1;\nxor.b32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\n");
-            writeln!(text, "st.global.u32 {place}, %r0;").unwrap();
+            Elementwise::section(rng, &mut text, &guards, (count, step), place, section > 0);
         }
         text.push_str("END:\nret;\n}\n");
-        let elements = (step as usize / 4) * total as usize + 2;
-        let input =
-            (0..elements.max(4098)).map(|_| if rng.bool() { rng.u32(..) } else { rng.u32(..9) }).collect();
+        let elements = (step as usize / 4) * (2 * total as usize).max(4098) + 9;
+        let input = (0..elements).map(|_| if rng.bool() { rng.u32(..) } else { rng.u32(..9) }).collect();
         // Some have no room for the last threads.
-        let room = if rng.u8(..12) == 0 { total as usize / 2 } else { (total as usize).max(4096) };
+        let elements = if rng.u8(..12) == 0 { total / 2 } else { (2 * total).max(4096) };
+        let room = (count * elements) as usize;
         Elementwise { text, grid, block, n, input, room }
+    }
+
+    /// Sets `%j` to the number of the thread's element: its own, counted from the end, after wrapping around, with as many
+    /// behind those of a block, or with some behind each row. Returns the
+    /// register with the number of its element of the output.
+    fn element(rng: &mut Rng, text: &mut String, total: u32, threads: u32) -> &'static str {
+        let mut own = "%j";
+        match rng.u8(..7) {
+            0 => write!(text, "mov.u32 %j, {};\nsub.s32 %j, %j, %i;\n", total - 1).unwrap(),
+            1 => {
+                own = "%i";
+                match rng.bool() {
+                    true => {
+                        write!(text, "add.u32 %j, %i, {};\nand.b32 %j, %j, 4095;\n", rng.u32(..4096)).unwrap()
+                    }
+                    false => text.push_str("mul.lo.u32 %j, %i, 4194304;\nshr.u32 %j, %j, 22;\n"),
+                }
+            }
+            2 => writeln!(text, "mad.lo.u32 %j, %x, {}, %t;", 2 * threads).unwrap(),
+            // Rows with gaps between them.
+            3 => {
+                write!(text, "mov.u32 %j, %tid.y;\nmad.lo.u32 %j, %j, 4, %t;\n").unwrap();
+                writeln!(text, "mad.lo.u32 %j, %x, {}, %j;", 2 * threads).unwrap();
+            }
+            _ => text.push_str("mov.u32 %j, %i;\n"),
+        }
+        if rng.u8(..3) == 0 {
+            let [some, all, than] = if rng.bool() { ["", "!", "gt"] } else { ["!", "", "lt"] };
+            write!(
+                text,
+                "setp.{than}.u32 %q, %c, 100;\n@{some}%q add.u32 %j, %j, 9;\n@{all}%q xor.b32 %x, %x, 1;\n"
+            )
+            .unwrap();
+        }
+        own
+    }
+
+    /// Loads, some arithmetic, and a store to `place`.
+    fn section(
+        rng: &mut Rng,
+        text: &mut String,
+        Guards { own, none }: &Guards,
+        (count, step): (u32, u32),
+        place: &str,
+        again: bool,
+    ) {
+        if rng.bool() {
+            // What threads have that are not within bounds.
+            (0..4).for_each(|i| writeln!(text, "mov.u32 %r{i}, {};", 10 * i).unwrap());
+        }
+        let vector = |count| ["%r0", "{%r0, %r1}", "", "{%r0, %r1, %r2, %r3}"][count as usize - 1];
+        let suffix = |count| ["", ".v2", "", ".v4"][count as usize - 1];
+        writeln!(text, "{own}ld.global{}.u32 {}, [%a];", suffix(count), vector(count)).unwrap();
+        for i in count..4 {
+            let offset = if step == 4 { 4 * rng.u32(..3) } else { 0 };
+            writeln!(text, "{own}ld.global.u32 %r{i}, [%a+{offset}];").unwrap();
+        }
+        if rng.u8(..6) == 0 {
+            writeln!(text, "{none}ld.global.u32 %r3, [%a];").unwrap();
+        }
+        if again {
+            writeln!(text, "{own}ld.global.u32 %r0, {place};").unwrap();
+        }
+        (0..4).for_each(|i| writeln!(text, "mov.b32 %f{i}, %r{i};").unwrap());
+        for _ in 0..1 + rng.u8(..6) {
+            let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
+            match rng.u8(..8) {
+                0 => writeln!(text, "fma.rn.f32 %f{d}, %f{a}, %f{b}, %f{d};").unwrap(),
+                1 => writeln!(text, "add.ftz.f32 %f{d}, %f{a}, %f{b};").unwrap(),
+                2 => writeln!(text, "mad.lo.u32 %r{d}, %r{a}, %c, %r{b};").unwrap(),
+                3 => writeln!(text, "xor.b32 %r{d}, %r{a}, %i;").unwrap(),
+                4 => writeln!(text, "cvt.rn.f32.s32 %f{d}, %r{a};").unwrap(),
+                5 => writeln!(text, "max.f32 %f{d}, %f{a}, %f{b};").unwrap(),
+                6 => writeln!(text, "mad.lo.s32 %r{d}, %t, %t, %r{a};").unwrap(),
+                _ => writeln!(text, "mov.b32 %r{d}, %f{a};").unwrap(),
+            }
+        }
+        if rng.u8(..3) == 0 {
+            write!(text, "mov.u32 %r2, 5;\n{own}ld.global.u32 %r2, [%a];\n").unwrap();
+        }
+        text.push_str("mov.b32 %r1, %f1;\nxor.b32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\n");
+        let mut own = if rng.u8(..3) == 0 { "" } else { own };
+        if !own.is_empty() && rng.u8(..4) == 0 {
+            // The guard is another one now, which holds for no thread.
+            let than = if own.contains('!') { "lt" } else { "gt" };
+            writeln!(text, "setp.{than}.u32 %g, %c, 100;\n{own}st.global.u32 {place}, %r3;").unwrap();
+            own = "";
+        }
+        writeln!(text, "{own}st.global{}.u32 {place}, {};", suffix(count), vector(count)).unwrap();
     }
 
     fn run(&self, module: &Module, engine: Engine, path: Option<HostPath>, threads: usize) -> Outcome {
@@ -149,7 +207,7 @@ impl Elementwise {
 #[test]
 fn random_elementwise_kernels_are_those_of_the_reference_engine() {
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let (count, first) = (number("PTXVM_LOOPS").unwrap_or(100), number("PTXVM_LOOP").unwrap_or(0));
+    let (count, first) = (number("PTXVM_LOOPS").unwrap_or(400), number("PTXVM_LOOP").unwrap_or(0));
     let mut faults = 0;
     for seed in first..first + count {
         let kernel = Elementwise::random(seed);

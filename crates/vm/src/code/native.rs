@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use diag::Span;
 use ir::Slot;
-use isa::Picks;
+use isa::{Opcode, Picks};
 use jit::{Form, Held, Host};
 use lanes::HostPath;
 use machine::NativeCode;
@@ -124,6 +124,15 @@ pub(super) fn steps(form: &isa::Form, picks: &Picks) -> bool {
     !matches!(Linear::of(form, picks), Linear::No | Linear::Compare(..) | Linear::Or(_))
 }
 
+/// As [`steps`], for straight-line code. Compilers add numbers without bits in common by `or`, and compare indices with bounds,
+/// which all lanes are within.
+pub(super) fn steps_in_line(form: &isa::Form, picks: &Picks) -> bool {
+    let linear = Linear::of(form, picks);
+    steps(form, picks)
+        || matches!(linear, Linear::Compare(..))
+        || form.opcode == Opcode::Or && linear != Linear::No
+}
+
 /// The native code of a program as text, beside the PTX that `ptx` gives: as for a launch that makes alike what is alike in
 /// every launch, and where straight-line code accesses consecutive elements. On other hosts than x86-64 there is none.
 pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> String) -> String {
@@ -142,7 +151,7 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
         for plan in jit::loops(function, steps) {
             text += &of_code("a loop", &of.name, plan.compile(host, &form));
         }
-        let blocks = jit::straight(function, steps).blocks;
+        let blocks = jit::straight(function, steps_in_line).blocks;
         for plan in blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section) {
             let consecutive = |slot: Slot| {
                 let pointer = plan.pointers.iter().find(|pointer| pointer.base == slot)?;

@@ -13,8 +13,8 @@ use machine::NativeCode;
 
 use super::Op;
 use super::build::Builder;
-use super::native::steps;
-use super::{Kind, perf};
+use super::native::steps_in_line;
+use super::{Guard, Kind, perf};
 use crate::registers::SlotRef;
 
 /// Operations that may run as native code together.
@@ -28,6 +28,8 @@ pub(crate) struct Straight {
     pub calls: Vec<Op>,
     /// The slots of `plan.pointers`.
     pub pointers: Vec<SlotRef>,
+    /// Those of `plan.guards`.
+    pub guards: Vec<Guard>,
     /// The slots of `plan.predicates`. The second part: the code writes it.
     pub predicates: Vec<(SlotRef, bool)>,
     /// Index of its first pointer among the regions of all code.
@@ -202,7 +204,7 @@ const TRIED: u32 = COLD + TRIAL;
 impl Builder<'_> {
     /// Makes room for the temporaries of sections, and returns the basic blocks of the function with such, by their indices.
     pub(super) fn straight_blocks(&mut self, host: Host) -> Vec<(u32, Box<StraightBlock>)> {
-        let found = jit::straight(self.function, steps);
+        let found = jit::straight(self.function, steps_in_line);
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
         let item = |index: u32, item: jit::Item| match item {
@@ -231,6 +233,7 @@ impl Builder<'_> {
             host,
             ops: plan.operations.iter().map(|op| self.op(op)).collect(),
             calls: plan.calls.iter().map(|&at| self.op(&plan.operations[at])).collect(),
+            guards: plan.guards.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
             pointers: plan.pointers.iter().map(|pointer| self.slot(pointer.base)).collect(),
             predicates: plan
                 .predicates()

@@ -26,7 +26,7 @@ use super::straight::{Context, call, locate};
 use super::strips::{keep_frame, spare_frame};
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::code::{
-    Base, Code, CompiledStraight, Function, Kind, MAX_SOURCES, Op, Pure, Straight, Terminator, affine,
+    Base, Code, CompiledStraight, Function, Guard, Kind, MAX_SOURCES, Op, Pure, Straight, Terminator, affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
@@ -65,10 +65,11 @@ pub(crate) struct Done {
 struct Section<'l> {
     straight: &'l Straight,
     code: &'l CompiledStraight,
-    /// The host's address of the first thread for each pointer, and the bytes from thread to thread.
-    pointers: SmallVec<[(u64, u64); MOST_POINTERS]>,
-    /// The first thread's value of each even, and what it steps by.
-    evens: SmallVec<[(u64, u64); 8]>,
+    rows: LaneRows,
+    /// The host's addresses for each pointer. They are a line in each block.
+    pointers: SmallVec<[Affine; MOST_POINTERS]>,
+    /// The values of each even, likewise.
+    evens: SmallVec<[Affine; 8]>,
 }
 
 impl<'l> Coarse<'l> {
@@ -132,7 +133,7 @@ impl<'l> Coarse<'l> {
         self.enter(LaneRows::of(config.block, lanes, blocks.blocks), ([first, last], Some(along)))?;
         let (sections, cost) = self.follow()?;
         for section in &sections {
-            section.run(lanes);
+            section.run();
         }
         Some(Done { blocks: blocks.blocks as u64, instructions: cost * lanes as u64 })
     }
@@ -258,21 +259,25 @@ impl<'l> Coarse<'l> {
         (op.sem)(&op.picks, &values[..op.sources]).map(|result| Some(Affine::uniform(result)))
     }
 
-    /// The step of a value from thread to thread, through the whole range.
-    fn step(&self, affine: Affine) -> Option<u64> {
-        affine.is_linear(affine.step, self.rows).then_some(affine.step)
+    /// A value that steps evenly from thread to thread of a block.
+    fn line(&self, affine: Affine) -> Option<Affine> {
+        affine.is_linear_in_block(affine.step, self.rows).then_some(affine)
     }
 
     /// A section whose only operands are memory and values that step evenly.
     fn section(&mut self, straight: &'l Straight) -> Option<Section<'l>> {
+        let holds =
+            |guard: &Guard| self.uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated);
+        if !straight.guards.iter().all(holds) {
+            return None;
+        }
         let code = straight.code(|slot| self.form(slot))?;
         if !code.words.is_empty() || !straight.predicates.is_empty() {
             return None;
         }
         let mut evens = SmallVec::new();
         for &slot in &code.evens {
-            let affine = signed(*self.value(slot)?, slot);
-            evens.push((slot.width.truncate(affine.base), self.step(affine)?));
+            evens.push(self.line(signed(*self.value(slot)?, slot))?);
         }
         let mut pointers = SmallVec::new();
         for (index, pointer) in straight.plan.pointers.iter().enumerate() {
@@ -281,9 +286,9 @@ impl<'l> Coarse<'l> {
             let find =
                 |request: &Request, least, greatest| region_of_launch(self.launch, request, least, greatest);
             let (place, _) = locate(known, pointer, affine, self.rows, find)?;
-            pointers.push((place.base, self.step(place)?));
+            pointers.push(self.line(place)?);
         }
-        Some(Section { straight, code, pointers, evens })
+        Some(Section { straight, code, rows: self.rows, pointers, evens })
     }
 
     /// How a slot steps, as native code must know it.
@@ -301,31 +306,40 @@ fn signed(affine: Affine, slot: SlotRef) -> Affine {
 }
 
 impl Section<'_> {
-    /// Takes so many threads through the code: as many at a time as a frame has lanes for.
-    fn run(&self, lanes: usize) {
+    /// Takes all threads through the code: as many blocks at a time as a frame has lanes for.
+    fn run(&self) {
         let of_strip = self.code.native.parts() * GROUP_LANES;
+        let of_block = self.rows.block_lanes();
         let mut context = Context { calls: &self.straight.calls, lanes: of_strip };
         let mut frame = spare_frame();
         frame.lanes = [u64::MAX; GANG_LANES / 64];
         (frame.call, frame.context) = (call, (&raw mut context).cast());
-        let strips = |step: u64, lanes: usize| step.wrapping_mul(lanes as u64);
-        for (index, &(_, step)) in self.pointers.iter().enumerate() {
-            frame.advance.pointers[index] = strips(step, of_strip);
+        // A run of strips is a block.
+        let steps = |affine: &Affine| {
+            let advance = affine.step.wrapping_mul(of_strip as u64);
+            let to_last = affine.step.wrapping_mul((of_block - of_strip) as u64);
+            (advance, affine.block_stride.wrapping_sub(to_last))
+        };
+        for (index, pointer) in self.pointers.iter().enumerate() {
+            (frame.advance.pointers[index], frame.jump.pointers[index]) = steps(pointer);
         }
-        for (index, &(_, step)) in self.evens.iter().enumerate() {
-            frame.advance.evens[index] = strips(step, of_strip);
+        for (index, even) in self.evens.iter().enumerate() {
+            (frame.advance.evens[index], frame.jump.evens[index]) = steps(even);
         }
-        for first in (0..lanes).step_by(GANG_LANES) {
-            for (place, &(base, step)) in frame.pointers.iter_mut().zip(&self.pointers) {
-                *place = base.wrapping_add(strips(step, first));
+        frame.run = (of_block / of_strip) as u64;
+        let (blocks, at_once) = (self.rows.blocks(), GANG_LANES / of_block);
+        for first in (0..blocks).step_by(at_once) {
+            let at =
+                |affine: &Affine| affine.base.wrapping_add(affine.block_stride.wrapping_mul(first as u64));
+            for (place, pointer) in frame.pointers.iter_mut().zip(&self.pointers) {
+                *place = at(pointer);
             }
-            for (index, (&(base, step), slot)) in self.evens.iter().zip(&self.code.evens).enumerate() {
-                let base = slot.width.truncate(base.wrapping_add(strips(step, first)));
+            for (index, (even, slot)) in self.evens.iter().zip(&self.code.evens).enumerate() {
+                let base = slot.width.truncate(at(even));
                 (frame.bases[index], frame.entered[index]) = (base, base);
             }
-            let end = (lanes - first).min(GANG_LANES) / of_strip;
-            (frame.strip, frame.end) = (0, end as u64);
-            (frame.run, frame.left_in_run) = (end as u64, end as u64);
+            (frame.strip, frame.left_in_run) = (0, frame.run);
+            frame.end = frame.run * (blocks - first).min(at_once) as u64;
             self.call(&mut frame);
         }
         keep_frame(frame);

@@ -345,12 +345,7 @@ impl<'l> Gang<'l> {
             observer.enter(index, path.block, active.mask);
             for (index, op) in ops.iter().enumerate() {
                 observer.before(self, shared, block, index, &active)?;
-                match op.guard {
-                    None => self.execute(op, &active, shared).inspect_err(|_| observer.fault())?,
-                    Some(guard) => {
-                        self.execute_guarded(op, guard, &active, shared).inspect_err(|_| observer.fault())?;
-                    }
-                }
+                self.execute_op(op, &active, shared).inspect_err(|_| observer.fault())?;
                 observer.after();
             }
             if let Some((straight, measured)) = straight.zip(measured) {
@@ -429,6 +424,14 @@ impl<'l> Gang<'l> {
         let new = self.steps.instructions - self.steps.reported;
         self.steps.reported = self.steps.instructions;
         new
+    }
+
+    #[inline(always)]
+    fn execute_op(&mut self, op: &Op, active: &Active, shared: &mut Shared) -> Step {
+        match op.guard {
+            None => self.execute(op, active, shared),
+            Some(guard) => self.execute_guarded(op, guard, active, shared),
+        }
     }
 
     #[inline(never)]

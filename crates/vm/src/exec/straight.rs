@@ -16,7 +16,7 @@ use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Active, Gang, Step};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{CompiledStraight, Op, Straight, Word};
+use crate::code::{CompiledStraight, Guard, Op, Straight, Word};
 use crate::shared::Shared;
 
 /// The host's addresses of each pointer, and the bytes from the copy of one CTA to that of the next.
@@ -35,12 +35,18 @@ impl Gang<'_> {
         if self.run_straight(straight, active, shared).is_some() {
             return Ok(());
         }
-        straight.ops.iter().try_for_each(|op| self.execute(op, active, shared))
+        straight.ops.iter().try_for_each(|op| self.execute_op(op, active, shared))
     }
 
     /// `None`: nothing has run.
     fn run_straight(&mut self, straight: &Straight, active: &Active, shared: &Shared) -> Option<()> {
         let window = active.window;
+        let holds = |guard: &Guard| {
+            self.registers.uniform(window, guard.slot).is_some_and(|value| (value != 0) != guard.negated)
+        };
+        if !straight.guards.iter().all(holds) {
+            return None;
+        }
         let code = straight.code(|slot| self.native_form(window, slot))?;
         let parts = code.native.parts();
         let rows = self.registers.rows();
