@@ -45,6 +45,12 @@ impl Form {
         self.step == i64::from(access.bytes) && access.count == 1
     }
 
+    /// So do those of an access with several elements for each lane.
+    pub(crate) fn is_interleaved(self, access: &Access) -> bool {
+        let step = 4 * i64::from(access.count);
+        access.bytes == 4 && matches!(access.count, 2 | 4) && self == Form { step, span: 16 * step }
+    }
+
     /// The least and the greatest offset of the lanes of `parts` groups. `None` if a step is large.
     pub fn bounds(self, parts: usize) -> Option<(i64, i64)> {
         const LARGE: u64 = 1 << 24;

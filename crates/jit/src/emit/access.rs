@@ -11,7 +11,7 @@ use isa::Space;
 
 use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
-use super::{Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
+use super::{Destination, Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Lanes, Region};
 use crate::operation::Access;
@@ -23,6 +23,8 @@ const GANG_LANES: i64 = 8 * size_of::<Lanes>() as i64;
 enum Places {
     /// From this register and these bytes on, not from `rcx`.
     Even(Form, AsmRegister64, i32),
+    /// Likewise; the elements of all lanes follow each other, several for each lane.
+    Interleaved(Form, AsmRegister64, i32),
     /// For each chunk of 4 bytes: offsets of 4 bytes.
     Narrow(Vec<Vector>),
     /// For each chunk of 8 bytes: offsets of 8 bytes.
@@ -32,7 +34,7 @@ enum Places {
 impl Places {
     fn registers(self) -> Vec<Vector> {
         match self {
-            Places::Even(..) => Vec::new(),
+            Places::Even(..) | Places::Interleaved(..) => Vec::new(),
             Places::Narrow(registers) | Places::Wide(registers) => registers,
         }
     }
@@ -40,7 +42,7 @@ impl Places {
     /// With these bytes more. `None`: they step evenly.
     fn scattered(&self, bytes: i32) -> Option<Scattered<'_>> {
         match self {
-            Places::Even(..) => None,
+            Places::Even(..) | Places::Interleaved(..) => None,
             Places::Narrow(offsets) => Some(Scattered { offsets, wide: false, bytes }),
             Places::Wide(offsets) => Some(Scattered { offsets, wide: true, bytes }),
         }
@@ -63,6 +65,9 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     pub(super) fn load(&mut self, access: Access, dst: &[Option<Slot>]) -> Result {
         let places = self.check(access)?;
+        if let Places::Interleaved(form, base, bytes) = places {
+            return self.load_interleaved(access, (form, base, bytes), dst);
+        }
         for (element, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
             if self.forms.contains_key(&slot) {
@@ -92,6 +97,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
         }
         let places = self.check(access)?;
+        if let Places::Interleaved(form, base, bytes) = places {
+            return self.store_interleaved(access, (form, base, bytes), src);
+        }
         for (element, &slot) in src.iter().enumerate() {
             for chunk in 0..self.chunks(slot) {
                 // It may have been stored meanwhile, with the NaNs of the host.
@@ -120,6 +128,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             };
             if form.is_contiguous(&access) || form.step == 0 && !writes {
                 return Ok(Places::Even(form, base, bytes));
+            }
+            if form.is_interleaved(&access) && self.asm.has_all() {
+                return Ok(Places::Interleaved(form, base, bytes));
             }
             if (base, bytes) != (rcx, 0) {
                 self.asm.lea(rcx, ptr(base + bytes))?;
@@ -240,6 +251,72 @@ impl<H: HostVectors> Emitter<'_, H> {
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
+    }
+
+    /// Loads whole vectors and takes the elements of each lane apart.
+    fn load_interleaved(
+        &mut self,
+        access: Access,
+        (form, base, bytes): (Form, AsmRegister64, i32),
+        dst: &[Option<Slot>],
+    ) -> Result {
+        for chunk in 0..self.parts {
+            let start = bytes + self.interleaved(access, form, base, bytes, chunk)?;
+            let registers = dst.iter().map(|_| self.temporary()).collect::<Result<Vec<_>>>()?;
+            self.asm.deinterleave(&registers, |bytes| ptr(base + (start + bytes)))?;
+            for (slot, register) in dst.iter().zip(registers) {
+                // It may become that of the slot.
+                self.block.free_vectors.push(register);
+                let Some(slot) = *slot else { continue };
+                self.define((slot, chunk), false, |asm, dst| match dst {
+                    Destination { register: same, mask: None } if same == register => Ok(()),
+                    _ => asm.copy(dst, register, false),
+                })?;
+            }
+            self.unpin();
+        }
+        Ok(())
+    }
+
+    /// Joins the elements of each lane and stores whole vectors.
+    fn store_interleaved(
+        &mut self,
+        access: Access,
+        (form, base, bytes): (Form, AsmRegister64, i32),
+        src: &[Slot],
+    ) -> Result {
+        for chunk in 0..self.parts {
+            let start = bytes + self.interleaved(access, form, base, bytes, chunk)?;
+            let registers = src.iter().map(|&slot| self.bits(slot, chunk)).collect::<Result<Vec<_>>>()?;
+            let others = [self.temporary()?, self.temporary()?];
+            self.asm.interleave(&registers, others, |bytes| ptr(base + (start + bytes)))?;
+            self.block.free_vectors.extend(others);
+            self.unpin();
+        }
+        Ok(())
+    }
+
+    /// The offset of a chunk's first element in what follows each other. Lets the host fetch what the next gang will access.
+    fn interleaved(
+        &mut self,
+        access: Access,
+        form: Form,
+        base: AsmRegister64,
+        bytes: i32,
+        chunk: usize,
+    ) -> Result<i32> {
+        let first = chunk * H::lanes(false);
+        let offset = form.offset(first / GROUP_LANES, first % GROUP_LANES) as i32;
+        let is_global = self.straight.is_some_and(|straight| {
+            straight.pointers[straight.places[access.index].0].space == Space::Global
+        });
+        if is_global {
+            let ahead = (form.step * GANG_LANES) as i32 + bytes + offset;
+            for line in (0..access.count as i32 * H::BYTES as i32).step_by(64) {
+                self.asm.prefetcht0(ptr(base + (ahead + line)))?;
+            }
+        }
+        Ok(offset)
     }
 
     /// Lets the host fetch what the next gang will access, if consecutive ones access consecutive elements.

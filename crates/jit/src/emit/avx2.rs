@@ -217,6 +217,72 @@ impl HostVectors for Avx2 {
         Ok(())
     }
 
+    fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result {
+        let registers = to.iter().map(|&register| ymm(register)).collect::<Result<Vec<_>>>()?;
+        if let [a, b] = registers[..] {
+            self.vmovups(a, place(0))?;
+            self.vmovups(b, place(32))?;
+            self.vshufps(S, a, b, 0x88)?;
+            self.vshufps(b, a, b, 0xdd)?;
+            self.vpermpd(a, S, 0xd8)?;
+            return Ok(self.vpermpd(b, b, 0xd8)?);
+        }
+        let [a, b, c, d] = registers[..] else { return Err(Refused) };
+        // A lane and the fourth one behind it.
+        for (lane, (&to, whole)) in to.iter().zip([a, b, c, d]).enumerate() {
+            self.vmovups(xmm(to)?, place(16 * lane as i32))?;
+            self.vinsertf128(whole, whole, place(64 + 16 * lane as i32), 1)?;
+        }
+        self.vunpcklps(S, a, b)?;
+        self.vunpckhps(a, a, b)?;
+        self.vunpcklps(T, c, d)?;
+        self.vunpckhps(c, c, d)?;
+        self.vunpckhpd(b, S, T)?;
+        self.vunpckhpd(d, a, c)?;
+        self.vunpcklpd(c, a, c)?;
+        Ok(self.vunpcklpd(a, S, T)?)
+    }
+
+    fn interleave(
+        &mut self,
+        from: &[Vector],
+        others: [Vector; 2],
+        place: impl Fn(i32) -> AsmMemoryOperand,
+    ) -> Result {
+        let from = from.iter().map(|&register| ymm(register)).collect::<Result<Vec<_>>>()?;
+        if let [a, b] = from[..] {
+            self.vunpcklps(S, a, b)?;
+            self.vunpckhps(T, a, b)?;
+            self.vmovups(place(0), xmm14)?;
+            self.vmovups(place(16), xmm15)?;
+            self.vextractf128(place(32), S, 1)?;
+            return Ok(self.vextractf128(place(48), T, 1)?);
+        }
+        let [a, b, c, d] = from[..] else { return Err(Refused) };
+        let (low, whole) = (xmm(others[0])?, ymm(others[0])?);
+        for lane in 0..4 {
+            match lane {
+                0 => {
+                    self.vunpcklps(S, a, b)?;
+                    self.vunpcklps(T, c, d)?;
+                }
+                2 => {
+                    self.vunpckhps(S, a, b)?;
+                    self.vunpckhps(T, c, d)?;
+                }
+                _ => {}
+            }
+            if lane % 2 == 0 {
+                self.vunpcklpd(whole, S, T)?;
+            } else {
+                self.vunpckhpd(whole, S, T)?;
+            }
+            self.vmovups(place(16 * lane), low)?;
+            self.vextractf128(place(64 + 16 * lane), whole, 1)?;
+        }
+        Ok(())
+    }
+
     fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result {
         if self.all {
             return self.store(place, from, wide);

@@ -82,6 +82,12 @@ const S: AsmRegisterZmm = iced_x86::code_asm::zmm30;
 const NAN: AsmRegisterZmm = iced_x86::code_asm::zmm31;
 
 impl Avx512 {
+    /// A constant with an index for each lane.
+    fn indices(&mut self, of_lane: impl Fn(usize) -> usize) -> AsmMemoryOperand {
+        let at = |lane: usize| of_lane(lane) as u64;
+        self.constant(std::array::from_fn(|i| at(2 * i) | at(2 * i + 1) << 32))
+    }
+
     /// The lanes of a chunk, in `k7`: gathers and scatters clear their masks.
     fn mask_of(&mut self, chunk: usize, wide: bool) -> Result {
         let mask = self.lanes_of(chunk, wide)?;
@@ -211,6 +217,67 @@ impl HostVectors for Avx512 {
             (true, false) => self.vpbroadcastd(dst, place)?,
             (false, true) => self.vmovdqu64(dst, place)?,
             (false, false) => self.vmovdqu32(dst, place)?,
+        }
+        Ok(())
+    }
+
+    fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result {
+        let to = to.iter().map(|&register| zmm(register)).collect::<Result<Vec<_>>>()?;
+        if let [a, b] = to[..] {
+            self.vmovdqu32(S, place(0))?;
+            for (element, to) in [a, b].into_iter().enumerate() {
+                let index = self.indices(|lane| 2 * lane + element);
+                self.vmovdqu32(to, index)?;
+                self.vpermi2d(to, S, place(64))?;
+            }
+            return Ok(());
+        }
+        let [a, b, c, d] = to[..] else { return Err(Refused) };
+        // Of 8 lanes two elements each: first in two registers, then joined with those of the other lanes.
+        for (bytes, to) in [(0, [a, c]), (128, [b, d])] {
+            self.vmovdqu32(S, place(bytes))?;
+            for (pair, to) in to.into_iter().enumerate() {
+                let index = self.indices(|lane| 4 * (lane % 8) + 2 * pair + lane / 8);
+                self.vmovdqu32(to, index)?;
+                self.vpermi2d(to, S, place(bytes + 64))?;
+            }
+        }
+        for [first, second] in [[a, b], [c, d]] {
+            self.vshufi64x2(S, first, second, 0x44)?;
+            self.vshufi64x2(second, first, second, 0xee)?;
+            self.vmovdqa64(first, S)?;
+        }
+        Ok(())
+    }
+
+    fn interleave(
+        &mut self,
+        from: &[Vector],
+        others: [Vector; 2],
+        place: impl Fn(i32) -> AsmMemoryOperand,
+    ) -> Result {
+        let from = from.iter().map(|&register| zmm(register)).collect::<Result<Vec<_>>>()?;
+        for half in 0..2 {
+            let pairs = self.indices(|lane| 16 * (lane % 2) + 8 * half + lane / 2);
+            if let [a, b] = from[..] {
+                self.vmovdqu32(S, pairs)?;
+                self.vpermi2d(S, a, b)?;
+                self.vmovdqu32(place(64 * half as i32), S)?;
+                continue;
+            }
+            let [a, b, c, d] = from[..] else { return Err(Refused) };
+            let [first, second] = [zmm(others[0])?, zmm(others[1])?];
+            for (to, [x, y]) in [(first, [a, b]), (second, [c, d])] {
+                self.vmovdqu32(to, pairs)?;
+                self.vpermi2d(to, x, y)?;
+            }
+            for quarter in 0..2 {
+                let index = |i: usize| (8 * (i % 2) + 4 * quarter + i / 2) as u64;
+                let index = self.constant(std::array::from_fn(index));
+                self.vmovdqu64(S, index)?;
+                self.vpermi2q(S, first, second)?;
+                self.vmovdqu64(place(64 * (2 * half + quarter) as i32), S)?;
+            }
         }
         Ok(())
     }

@@ -234,6 +234,16 @@ pub(super) trait HostVectors: Arithmetic {
         one: bool,
         wide: bool,
     ) -> Result;
+    /// Loads two or four elements of 4 bytes for each lane, which follow each other: one register for each element of a lane. `place`:
+    /// so many bytes behind the first one.
+    fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result;
+    /// The reverse. Changes `others`.
+    fn interleave(
+        &mut self,
+        from: &[Vector],
+        others: [Vector; 2],
+        place: impl Fn(i32) -> AsmMemoryOperand,
+    ) -> Result;
     /// Stores elements of the lanes `eax`. Touches no other memory.
     fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result;
     /// Clears the scratch register and takes the lanes, for `gather`.

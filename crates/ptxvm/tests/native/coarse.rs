@@ -75,7 +75,7 @@ impl Elementwise {
         };
         // Elements of an access, and the bytes from one thread to the next.
         let count = [1, 1, 2, 4][rng.usize(..4)];
-        let step = if count == 1 && rng.u8(..6) == 0 { 8 } else { 4 * count };
+        let step = if count < 4 && rng.u8(..6) == 0 { 8 * count } else { 4 * count };
         let own = Elementwise::element(rng, &mut text, total, threads);
         match rng.u8(..3) {
             0 => write!(text, "mul.wide.u32 %w, %j, {step};\nadd.s64 %a, %a, %w;\n").unwrap(),

@@ -8,7 +8,7 @@
 //! Nothing is written before all is known: the sections of the whole way, and the memory of all their pointers. If something
 //! does not fit, the blocks run in gangs as if nothing had been tried. So faults are found there.
 //!
-//! Narrowest test: `ptxvm/tests/native`, `random_straight_code_is_that_of_the_reference_engine`; unit tests below.
+//! Narrowest test: `ptxvm/tests/native`, `coarse`.
 
 use std::ops::Range;
 
@@ -26,7 +26,8 @@ use super::straight::{Context, call, locate};
 use super::strips::{keep_frame, spare_frame};
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::code::{
-    Base, Code, CompiledStraight, Function, Guard, Kind, MAX_SOURCES, Op, Pure, Straight, Terminator, affine,
+    Base, Code, CompiledStraight, Function, Guard, Kind, MAX_SOURCES, Op, Pure, Straight, StraightBlock,
+    Terminator, affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
@@ -41,6 +42,8 @@ const MOST_FAILURES: u32 = 8;
 pub(crate) struct Coarse<'l> {
     launch: &'l Run<'l>,
     function: &'l Function,
+    /// The basic blocks with sections.
+    straight: Vec<&'l StraightBlock>,
     /// How the threads of the range form rows.
     rows: LaneRows,
     /// The values of slots by index, if they are affine.
@@ -78,16 +81,14 @@ impl<'l> Coarse<'l> {
         let function = code.functions.get(launch.entry().0 as usize)?.as_ref()?;
         let native = launch.native_code != NativeCode::Never;
         let whole_warps = launch.config().block_threads().is_multiple_of(WARP_LANES as u64);
-        if !native
-            || !whole_warps
-            || launch.cluster_blocks() > 1
-            || !function.blocks.iter().any(|block| block.straight.is_some())
-        {
+        let straight: Vec<_> = function.blocks.iter().filter_map(|block| block.straight.as_deref()).collect();
+        if !native || !whole_warps || launch.cluster_blocks() > 1 || straight.is_empty() {
             return None;
         }
         Some(Coarse {
             launch,
             function,
+            straight,
             rows: LaneRows::of([0; 3], 0, 1),
             values: Vec::new(),
             entry: None,
@@ -99,6 +100,9 @@ impl<'l> Coarse<'l> {
 
     /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
     pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
+        if !self.straight.iter().any(|block| block.is_hot(self.launch.native_code)) {
+            return None;
+        }
         while !range.is_empty() && !self.gives_up() {
             let count = self.most.min(range.end - range.start);
             let some = range.start..range.start + count;
