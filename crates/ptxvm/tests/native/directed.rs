@@ -1,6 +1,6 @@
 //! Operations of loops on pairs of values that arithmetic treats in a special way, and loops in which one thing matters.
 
-use ptxvm::{Device, Engine, Error, Module};
+use ptxvm::{Device, Engine, Error, HostPath, Module};
 
 const WORDS: [u32; 16] = [
     0,
@@ -181,5 +181,44 @@ fn other_nans_of_f64_are_kept() {
          add.f64 %d3, %d3, %d2;\nfma.rn.f64 %d3, %d0, %d1, %d3;",
     ] {
         is_that_of_the_reference_engine(body);
+    }
+}
+
+/// Vectors of consecutive threads, which native code loads and stores whole, in a loop. Some threads leave it early.
+#[test]
+fn vectors_of_consecutive_threads_are_whole_in_loops() {
+    for (count, registers, last) in [(2, "{%r0, %r1}", 1), (4, "{%r0, %r1, %r2, %r3}", 3)] {
+        for threads in [32, 64, 100] {
+            let text = format!(
+                ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
+                 .reg .b32 %r<4>, %t, %c, %e; .reg .pred %p; .reg .b64 %a, %b;\n\
+                 ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\n\
+                 mad.wide.u32 %a, %t, {step}, %a;\nmad.wide.u32 %b, %t, {step}, %b;\nmov.u32 %c, 0;\n\
+                 shr.u32 %e, %t, 4;\nadd.u32 %e, %e, 3;\n\
+                 L:\nld.global.v{count}.u32 {registers}, [%a];\nmad.lo.u32 %r0, %r0, 3, %r{last};\nxor.b32 %r1, %r1, %c;\n\
+                 st.global.v{count}.u32 [%b], {registers};\nadd.u64 %a, %a, {next};\nadd.u64 %b, %b, {next};\n\
+                 add.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, %e;\n@%p bra L;\nret;\n}}\n",
+                step = 4 * count,
+                next = 4 * count * threads,
+            );
+            let module = Module::from_ptx(&text).expect("a module");
+            let elements = count * threads * 12;
+            let input: Vec<u32> = (0..elements as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+            let run = |engine: Engine, path: Option<HostPath>| {
+                let device = Device::new();
+                let (input, out) =
+                    (device.array(&input).expect("room"), device.zeros::<u32>(elements).expect("room"));
+                let launch =
+                    device.load(&module).expect("room").launch("k").block(threads as u32).engine(engine);
+                let launch = launch.configure(|config| config.host_path = path);
+                launch.arg(&input).arg(&out).run().expect("it ends");
+                out.read().expect("an array")
+            };
+            let reference = run(Engine::Reference, None);
+            for path in super::native_paths() {
+                let found = run(Engine::Native, Some(path));
+                assert_eq!(found, reference, "{count} elements, {threads} threads, {}", path.name());
+            }
+        }
     }
 }
