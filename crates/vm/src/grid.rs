@@ -475,25 +475,23 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             if self.run_taken() {
                 return Ok(true);
             }
-        }
-        if self.start_more
-            && self.has_room()
-            && let Some(batch) = self.next_batch()
-        {
-            let batch = self.work.batches.members(batch);
-            let (block, blocks) = (batch.first, batch.blocks);
-            let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
-            cluster.start(batch).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            let flight = Flight {
-                block,
-                blocks,
-                cluster,
-                spinning: false,
-                blocked: false,
-                slices: 0,
-                patience: PATIENCE,
-            };
-            self.flight.push_front(flight);
+            if let Some(batch) = self.next_batch() {
+                let batch = self.work.batches.members(batch);
+                let (block, blocks) = (batch.first, batch.blocks);
+                let mut cluster =
+                    self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
+                cluster.start(batch).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+                let flight = Flight {
+                    block,
+                    blocks,
+                    cluster,
+                    spinning: false,
+                    blocked: false,
+                    slices: 0,
+                    patience: PATIENCE,
+                };
+                self.flight.push_front(flight);
+            }
         }
         let Some(mut flight) = self.flight.pop_front() else { return Ok(false) };
         let Flight { block, blocks, ref mut cluster, blocked, .. } = flight;

@@ -15,6 +15,7 @@ use super::{Destination, Emitter, GROUP_LANES, HostVectors, Refused, Result, Vec
 use crate::forms::Form;
 use crate::native::{Frame, Lanes, Region};
 use crate::operation::Access;
+use crate::straight::Straight;
 
 /// Lanes of a gang.
 const GANG_LANES: i64 = 8 * size_of::<Lanes>() as i64;
@@ -261,7 +262,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         dst: &[Option<Slot>],
     ) -> Result {
         for chunk in 0..self.parts {
-            let start = bytes + self.interleaved(access, form, base, bytes, chunk)?;
+            let start = bytes + self.start_of_chunk(access, form, base, bytes, chunk)?;
             let registers = dst.iter().map(|_| self.temporary()).collect::<Result<Vec<_>>>()?;
             self.asm.deinterleave(&registers, |bytes| ptr(base + (start + bytes)))?;
             for (slot, register) in dst.iter().zip(registers) {
@@ -286,7 +287,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         src: &[Slot],
     ) -> Result {
         for chunk in 0..self.parts {
-            let start = bytes + self.interleaved(access, form, base, bytes, chunk)?;
+            let start = bytes + self.start_of_chunk(access, form, base, bytes, chunk)?;
             let registers = src.iter().map(|&slot| self.bits(slot, chunk)).collect::<Result<Vec<_>>>()?;
             let others = [self.temporary()?, self.temporary()?];
             self.asm.interleave(&registers, others, |bytes| ptr(base + (start + bytes)))?;
@@ -297,7 +298,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// The offset of a chunk's first element in what follows each other. Lets the host fetch what the next gang will access.
-    fn interleaved(
+    fn start_of_chunk(
         &mut self,
         access: Access,
         form: Form,
@@ -307,16 +308,19 @@ impl<H: HostVectors> Emitter<'_, H> {
     ) -> Result<i32> {
         let first = chunk * H::lanes(false);
         let offset = form.offset(first / GROUP_LANES, first % GROUP_LANES) as i32;
-        let is_global = self.straight.is_some_and(|straight| {
-            straight.pointers[straight.places[access.index].0].space == Space::Global
-        });
-        if is_global {
+        if self.streams(access) {
             let ahead = (form.step * GANG_LANES) as i32 + bytes + offset;
             for line in (0..access.count as i32 * H::BYTES as i32).step_by(64) {
                 self.asm.prefetcht0(ptr(base + (ahead + line)))?;
             }
         }
         Ok(offset)
+    }
+
+    /// The next gang may access what follows in memory.
+    fn streams(&self, access: Access) -> bool {
+        let space = |straight: &Straight| straight.pointers[straight.places[access.index].0].space;
+        self.straight.is_some_and(|straight| space(straight) == Space::Global)
     }
 
     /// Lets the host fetch what the next gang will access, if consecutive ones access consecutive elements.
@@ -328,9 +332,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         bytes: i32,
         (group, lane): (usize, usize),
     ) -> Result {
-        let Some(straight) = self.straight else { return Ok(()) };
-        let is_global = straight.pointers[straight.places[access.index].0].space == Space::Global;
-        if is_global && self.asm.has_all() && form.is_contiguous(&access) {
+        if self.streams(access) && self.asm.has_all() && form.is_contiguous(&access) {
             let ahead = form.step * GANG_LANES + form.offset(group, lane);
             self.asm.prefetcht0(ptr(base + (bytes + ahead as i32)))?;
         }

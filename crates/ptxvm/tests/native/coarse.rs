@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 use ptxvm::{Device, Engine, HostPath, Module};
 
-use super::native_paths;
+use super::{native_paths, seeds};
 
 /// The end of a launch, and the output.
 type Outcome = (Result<u64, String>, Vec<u32>);
@@ -24,7 +24,7 @@ struct Elementwise {
     room: usize,
 }
 
-/// What accesses of a kernel have before them, and what sets that.
+/// What accesses of a kernel have before them.
 struct Guards {
     /// Before an access that all threads within bounds make.
     own: &'static str,
@@ -101,8 +101,8 @@ impl Elementwise {
     }
 
     /// Sets `%j` to the number of the thread's element: its own, counted from the end, after wrapping around, with as many
-    /// behind those of a block, or with some behind each row. Returns the
-    /// register with the number of its element of the output.
+    /// behind those of a block, or with some behind each row.
+    /// Returns the register with the number of its element of the output.
     fn element(rng: &mut Rng, text: &mut String, total: u32, threads: u32) -> &'static str {
         let mut own = "%j";
         match rng.u8(..7) {
@@ -206,10 +206,9 @@ impl Elementwise {
 
 #[test]
 fn random_elementwise_kernels_are_those_of_the_reference_engine() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let (count, first) = (number("PTXVM_LOOPS").unwrap_or(400), number("PTXVM_LOOP").unwrap_or(0));
-    let mut faults = 0;
-    for seed in first..first + count {
+    let seeds = seeds(400);
+    let (count, mut faults) = (seeds.end - seeds.start, 0);
+    for seed in seeds {
         let kernel = Elementwise::random(seed);
         let text = &kernel.text;
         let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -5,6 +5,7 @@
 //! `PTXVM_LOOPS` says how many loops run instead of the default.
 
 use std::io::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -46,6 +47,13 @@ fn run(module: &Module, seed: u64, engine: Engine, path: HostPath) -> Result<(Ve
     Ok((results, report.thread_instructions))
 }
 
+/// The seeds of the kernels to run: `PTXVM_LOOPS` of them, or so many, from `PTXVM_LOOP` on.
+fn seeds(count: u64) -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let first = number("PTXVM_LOOP").unwrap_or(0);
+    first..first + number("PTXVM_LOOPS").unwrap_or(count)
+}
+
 /// The paths of this machine that have native code, the slowest first.
 fn native_paths() -> Vec<HostPath> {
     let has_code = |path: &HostPath| *path != HostPath::Portable && path.is_available();
@@ -58,13 +66,13 @@ fn are_those_of_the_reference_engine(
     kernel: fn(u64) -> String,
     has_code: impl Fn(&ir::Function, Host) -> bool,
 ) {
-    let count = std::env::var("PTXVM_LOOPS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
-    let first = std::env::var("PTXVM_LOOP").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
+    let seeds = seeds(300);
+    let count = seeds.end - seeds.start;
     let fastest = *native_paths().last().unwrap_or(&HostPath::Portable);
     let native = native_paths().into_iter().map(|path| (Engine::Native, path));
     let ways: Vec<_> = native.chain([(Engine::Interpreter, fastest)]).collect();
     let mut with_code = [0; Host::ALL.len()];
-    for seed in first..first + count {
+    for seed in seeds {
         let text = kernel(seed);
         let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let functions: Vec<_> = module.program().functions.iter().flatten().collect();

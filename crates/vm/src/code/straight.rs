@@ -29,7 +29,7 @@ pub(crate) struct Straight {
     /// The slots of `plan.pointers`.
     pub pointers: Vec<SlotRef>,
     /// Those of `plan.guards`.
-    pub guards: Vec<Guard>,
+    guards: Vec<Guard>,
     /// The slots of `plan.predicates`. The second part: the code writes it.
     pub predicates: Vec<(SlotRef, bool)>,
     /// Index of its first pointer among the regions of all code.
@@ -65,6 +65,12 @@ pub(crate) struct StraightBlock {
 }
 
 impl Straight {
+    /// Whether the guards hold in all lanes. `uniform`: the value of a slot that is the same in all of them.
+    pub fn guards_hold(&self, uniform: impl Fn(SlotRef) -> Option<u64>) -> bool {
+        let holds = |guard: &Guard| uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated);
+        self.guards.iter().all(holds)
+    }
+
     /// The machine code. `form`: how a slot steps now.
     pub fn code(&self, form: impl Fn(SlotRef) -> Option<Form>) -> Option<&CompiledStraight> {
         let fits = |code: &CompiledStraight| {

@@ -20,14 +20,14 @@ use smallvec::SmallVec;
 
 use super::access::region_of_launch;
 use super::moves::param;
-use super::native::{KnownRegion, form};
+use super::native::{KnownRegion, form, signed};
 use super::request::Request;
 use super::straight::{Context, call, locate};
 use super::strips::{keep_frame, spare_frame};
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::code::{
-    Base, Code, CompiledStraight, Function, Guard, Kind, MAX_SOURCES, Op, Pure, Straight, StraightBlock,
-    Terminator, affine,
+    Base, Code, CompiledStraight, Function, Kind, MAX_SOURCES, Op, Pure, Straight, StraightBlock, Terminator,
+    affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
@@ -270,9 +270,7 @@ impl<'l> Coarse<'l> {
 
     /// A section whose only operands are memory and values that step evenly.
     fn section(&mut self, straight: &'l Straight) -> Option<Section<'l>> {
-        let holds =
-            |guard: &Guard| self.uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated);
-        if !straight.guards.iter().all(holds) {
+        if !straight.guards_hold(|slot| self.uniform(slot)) {
             return None;
         }
         let code = straight.code(|slot| self.form(slot))?;
@@ -298,14 +296,6 @@ impl<'l> Coarse<'l> {
     /// How a slot steps, as native code must know it.
     fn form(&self, slot: SlotRef) -> Option<Form> {
         form(signed(*self.value(slot)?, slot), self.rows)
-    }
-}
-
-/// A slot's affine form, with steps extended to 64 bits.
-fn signed(affine: Affine, slot: SlotRef) -> Affine {
-    match slot.width {
-        ir::Width::W32 => affine.map(|part| part as i32 as u64),
-        _ => affine,
     }
 }
 

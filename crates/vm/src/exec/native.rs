@@ -92,6 +92,14 @@ impl KnownRegion {
     }
 }
 
+/// A slot's affine form, with its parts extended to 64 bits.
+pub(super) fn signed(affine: Affine, slot: SlotRef) -> Affine {
+    match slot.width {
+        ir::Width::W32 => affine.map(|part| part as i32 as u64),
+        _ => affine,
+    }
+}
+
 /// How the values step in each pair of groups, the first of which has an even number. `None`: not in all of them alike.
 pub(super) fn form(affine: Affine, rows: LaneRows) -> Option<Form> {
     let (step, pitch) = (affine.step as i64, affine.pitch as i64);
@@ -111,12 +119,8 @@ pub(super) fn form(affine: Affine, rows: LaneRows) -> Option<Form> {
 impl Gang<'_> {
     /// How the values of a slot step, as native code must know it.
     pub(super) fn native_form(&self, window: Window, slot: SlotRef) -> Option<Form> {
-        let affine = self.registers.affine_if_known(window, slot)?;
-        let affine = match slot.width {
-            ir::Width::W32 => affine.map(|part| part as i32 as u64),
-            _ => *affine,
-        };
-        form(affine, self.registers.rows())
+        let affine = *self.registers.affine_if_known(window, slot)?;
+        form(signed(affine, slot), self.registers.rows())
     }
 
     /// Whether a loop runs as native code now. Otherwise it may be measured.

@@ -16,7 +16,7 @@ use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Active, Gang, Step};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{CompiledStraight, Guard, Op, Straight, Word};
+use crate::code::{CompiledStraight, Op, Straight, Word};
 use crate::shared::Shared;
 
 /// The host's addresses of each pointer, and the bytes from the copy of one CTA to that of the next.
@@ -41,10 +41,7 @@ impl Gang<'_> {
     /// `None`: nothing has run.
     fn run_straight(&mut self, straight: &Straight, active: &Active, shared: &Shared) -> Option<()> {
         let window = active.window;
-        let holds = |guard: &Guard| {
-            self.registers.uniform(window, guard.slot).is_some_and(|value| (value != 0) != guard.negated)
-        };
-        if !straight.guards.iter().all(holds) {
+        if !straight.guards_hold(|slot| self.registers.uniform(window, slot)) {
             return None;
         }
         let code = straight.code(|slot| self.native_form(window, slot))?;
