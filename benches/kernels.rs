@@ -4,6 +4,7 @@
 //! table of ratios: on one host thread and on two, and on the slower instruction sets of the machine.
 //! benches/RESULTS.md has recorded runs and says where the time goes.
 
+mod blocks;
 mod native;
 
 use std::fmt::Write as _;
@@ -26,6 +27,9 @@ struct Kernel {
     grid: [u32; 3],
     block: [u32; 3],
     args: Vec<Arg>,
+    dynamic_shared: u64,
+    /// What is 0 before each launch.
+    cleared: Option<Array<u64>>,
 }
 
 impl Kernel {
@@ -44,11 +48,22 @@ impl Kernel {
     ) -> Kernel {
         let module = Module::from_file(file);
         let loaded = device.load(&module.expect("an example that checks")).expect("room for its variables");
-        Kernel { loaded, name, grid, block, args }
+        Kernel { loaded, name, grid, block, args, dynamic_shared: 0, cleared: None }
+    }
+
+    fn with_dynamic_shared(self, dynamic_shared: u64) -> Kernel {
+        Kernel { dynamic_shared, ..self }
+    }
+
+    fn clearing(self, array: Array<u64>) -> Kernel {
+        Kernel { cleared: Some(array), ..self }
     }
 
     /// One launch; returns the thread-instructions executed.
     fn run(&self, threads: usize, path: Option<HostPath>) -> u64 {
+        if let Some(array) = &self.cleared {
+            array.fill(0).expect("a writable array");
+        }
         let mut launch = self.loaded.launch(self.name).grid(self.grid).block(self.block);
         for arg in &self.args {
             launch = launch.arg(arg.clone());
@@ -56,6 +71,7 @@ impl Kernel {
         let configured = launch.configure(|c| {
             c.threads = Some(threads);
             c.host_path = path;
+            c.dynamic_shared = self.dynamic_shared;
         });
         configured.run().expect("a launch that ends").thread_instructions
     }
@@ -465,6 +481,7 @@ fn main() {
     block_sum(&mut c, &mut rows);
     softmax(&mut c, &mut rows);
     histogram(&mut c, &mut rows);
+    blocks::all(&mut c, &mut rows);
     c.final_summary();
     println!(
         "\nhost path {}; {}; 2 threads: times as fast as one; other paths: ratio to native\n{}",

@@ -247,6 +247,129 @@ native! {
 }
 
 native! {
+    /// 0.2 times the sum of an element and its neighbours. `x` has a row and a column more on each side.
+    fn stencil(x: &[f32], y: &mut [f32], width: usize) {
+        let pitch = width + 2;
+        for (i, y) in y.chunks_exact_mut(width).enumerate() {
+            let [above, here, below] = [0, 1, 2].map(|row| &x[(i + row) * pitch..][..pitch]);
+            for (j, y) in y.iter_mut().enumerate() {
+                *y = (above[j + 1] + here[j] + here[j + 1] + here[j + 2] + below[j + 1]) * 0.2;
+            }
+        }
+    }
+}
+
+native! {
+    /// Tile by tile.
+    fn transpose(x: &[f32], y: &mut [f32], width: usize) {
+        const TILE: usize = 16;
+        for i in (0..width).step_by(TILE) {
+            for j in (0..width).step_by(TILE) {
+                let mut tile = [[0f32; TILE]; TILE];
+                for row in 0..TILE {
+                    let x = &x[(i + row) * width + j..][..TILE];
+                    for column in 0..TILE {
+                        tile[column][row] = x[column];
+                    }
+                }
+                for (row, tile) in tile.iter().enumerate() {
+                    y[(j + row) * width + i..][..TILE].copy_from_slice(tile);
+                }
+            }
+        }
+    }
+}
+
+/// Elements of a row of [`normalize`].
+pub const NORMALIZED: usize = 128;
+
+native! {
+    /// Rows divided by their lengths. The sums are taken as a warp does, in whose lanes four elements are each.
+    fn normalize(x: &[f32], y: &mut [f32]) {
+        for (x, y) in x.as_chunks::<NORMALIZED>().0.iter().zip(y.as_chunks_mut::<NORMALIZED>().0) {
+            let mut lanes = [0f32; NORMALIZED / 4];
+            for (lane, &[a, b, c, d]) in lanes.iter_mut().zip(x.as_chunks().0) {
+                *lane = d.mul_add(d, c.mul_add(c, b.mul_add(b, a * a)));
+            }
+            let mut half = lanes.len() / 2;
+            while half > 0 {
+                let (low, high) = lanes.split_at_mut(half);
+                low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
+                half /= 2;
+            }
+            let factor = 1.0 / lanes[0].sqrt();
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = x * factor;
+            }
+        }
+    }
+}
+
+native! {
+    /// The sums of all elements up to each.
+    fn scan(x: &[u32], y: &mut [u32]) {
+        let mut sum = 0u32;
+        for (y, x) in y.iter_mut().zip(x) {
+            sum = sum.wrapping_add(*x);
+            *y = sum;
+        }
+    }
+}
+
+/// Elements of a row of [`attention`].
+pub const HEAD: usize = 64;
+
+native! {
+    /// `softmax(q k^T scale) v` of heads of `length` rows, by blocks of 64 keys; `exp2` is the C library's.
+    fn attention(qkv: &[Vec<f32>; 3], out: &mut [f32], length: usize, scale: f32) {
+        const ROWS: usize = 4;
+        let heads = qkv.each_ref().map(|values| values.chunks_exact(length * HEAD));
+        let [q, k, v] = heads;
+        let outs = out.chunks_exact_mut(length * HEAD);
+        let mut transposed = vec![[0f32; HEAD]; length];
+        for (((q, k), v), out) in q.zip(k).zip(v).zip(outs) {
+            // Of each block of keys, the transpose.
+            for (keys, transposed) in k.chunks_exact(HEAD * HEAD).zip(transposed.chunks_exact_mut(HEAD)) {
+                for (n, key) in keys.chunks_exact(HEAD).enumerate() {
+                    key.iter().zip(&mut *transposed).for_each(|(key, row)| row[n] = *key);
+                }
+            }
+            for (q, out) in q.chunks_exact(ROWS * HEAD).zip(out.chunks_exact_mut(ROWS * HEAD)) {
+                let (mut most, mut weight) = ([f32::NEG_INFINITY; ROWS], [0f32; ROWS]);
+                let mut total = [[0f32; HEAD]; ROWS];
+                for (keys, v) in transposed.chunks_exact(HEAD).zip(v.chunks_exact(HEAD * HEAD)) {
+                    let mut scores = [[0f32; HEAD]; ROWS];
+                    for (d, key) in keys.iter().enumerate() {
+                        for (row, scores) in scores.iter_mut().enumerate() {
+                            let q = q[row * HEAD + d];
+                            scores.iter_mut().zip(key).for_each(|(score, k)| *score = q.mul_add(*k, *score));
+                        }
+                    }
+                    for (row, scores) in scores.iter_mut().enumerate() {
+                        scores.iter_mut().for_each(|score| *score *= scale * std::f32::consts::LOG2_E);
+                        let new = scores.iter().fold(most[row], |a, &b| if b > a { b } else { a });
+                        let shrink = (most[row] - new).exp2();
+                        scores.iter_mut().for_each(|score| *score = (*score - new).exp2());
+                        weight[row] = weight[row] * shrink + scores.iter().sum::<f32>();
+                        total[row].iter_mut().for_each(|total| *total *= shrink);
+                        most[row] = new;
+                    }
+                    for (n, v) in v.chunks_exact(HEAD).enumerate() {
+                        for (row, total) in total.iter_mut().enumerate() {
+                            let p = scores[row][n];
+                            total.iter_mut().zip(v).for_each(|(total, v)| *total = p.mul_add(*v, *total));
+                        }
+                    }
+                }
+                for (row, out) in out.chunks_exact_mut(HEAD).enumerate() {
+                    out.iter_mut().zip(&total[row]).for_each(|(out, total)| *out = total / weight[row]);
+                }
+            }
+        }
+    }
+}
+
+native! {
     /// How often each byte occurs, in four counters each, so that equal neighbours do not wait for one another.
     fn histogram(data: &[u8], bins: &mut [u32; 256]) {
         let mut counts = [[0u32; 256]; 4];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const GRACE: u32 = 64;
 /// How many time slices in a row a block may use up its whole budget before other blocks get a time slice. A loop that
 /// seems to compute may wait for another block by weak loads.
 const PATIENCE: u32 = 8;
+/// How often a host thread first polls for the blocks of other host threads before it starts another block itself.
+const POLLS: u32 = 64;
 /// With a schedule, each window of this many consecutive CTA batches starts in a shuffled order. Fewer than a host
 /// thread may keep in flight.
 const WINDOW: u64 = 256;
@@ -157,6 +159,10 @@ struct Work<'l> {
     rows: LaneRows,
     batches: CtaBatches,
     next: AtomicU64,
+    /// Host threads that run blocks.
+    runners: AtomicU32,
+    /// Blocks wait for one another, so host threads should be at neighbouring ones.
+    entwined: AtomicBool,
     /// The number of CTA batches that a host thread takes at a time, and those that it takes to run them without gangs.
     share: u64,
     coarse_share: u64,
@@ -175,6 +181,8 @@ impl<'l> Work<'l> {
             rows: LaneRows::of(launch.config().block, batches.lanes, batches.blocks),
             batches,
             next: AtomicU64::new(0),
+            runners: AtomicU32::new(0),
+            entwined: AtomicBool::new(false),
             share: (batches.count / (64 * host_threads as u64)).clamp(1, 16),
             coarse_share: (batches.count / (4 * host_threads as u64))
                 .clamp(1, (MOST_LANES / batches.lanes) as u64),
@@ -299,6 +307,10 @@ struct Runner<'w, 'l, O> {
     /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a
     /// time slice.
     start_more: bool,
+    /// Time slices of spinning blocks since the last block started or ended, and how many of each are waited for. Other host
+    /// threads may run what the blocks wait for. More blocks would look back over each other in vain.
+    polls: u32,
+    most_polls: u32,
     /// Thread-instructions not yet reported to [`Run::limits`].
     steps: u64,
     /// For launches with a schedule: the state of the random numbers, and the shuffled CTA batches of the window that
@@ -311,6 +323,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn new(work: &'w Work<'l>, observer: O) -> Runner<'w, 'l, O> {
         let (idle, flight) = (Vec::new(), VecDeque::new());
         work.deadlock.begin();
+        work.runners.fetch_add(1, Ordering::Relaxed);
         let (share, window) = (Share::default(), (0, Vec::new()));
         let random = work.launch.config().schedule.unwrap_or(0);
         let coarse = if O::WATCHES { None } else { Coarse::new(work.launch, work.code) };
@@ -324,6 +337,8 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             blocked: 0,
             share,
             start_more: true,
+            polls: 0,
+            most_polls: POLLS,
             steps: 0,
             random,
             window,
@@ -355,6 +370,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             }
         }
         self.work.deadlock.leave(&mut self.share);
+        self.work.runners.fetch_sub(1, Ordering::Relaxed);
         self.work.launch.limits.report(self.steps);
         true
     }
@@ -388,12 +404,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Takes some CTA batches, if none are left.
     fn take(&mut self) {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, coarse_share, batches: CtaBatches { count, .. }, .. } = self.work;
-            let share = match self.coarse {
+            let Work { next, share, coarse_share, entwined, batches: CtaBatches { count, .. }, .. } = self.work;
+            let share = match &self.coarse {
                 // A host thread with blocks in flight may have no room for many more.
-                _ if !self.flight.is_empty() => 1,
-                Some(_) => *coarse_share,
-                None => *share,
+                _ if !self.flight.is_empty() || entwined.load(Ordering::Relaxed) => 1,
+                Some(coarse) if coarse.is_likely() => *coarse_share,
+                _ => *share,
             };
             let first = next.fetch_add(share, Ordering::Relaxed).min(*count);
             self.taken = first..(first + share).min(*count);
@@ -467,6 +483,24 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             .map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.deadlock_fault()))))
     }
 
+    /// Whether a spinning block may still wait for what other host threads do, without another block that starts here. Each time
+    /// this was not enough, it waits half as long.
+    fn waits_for_others(&mut self) -> bool {
+        if self.work.runners.load(Ordering::Relaxed) == 1 {
+            return false;
+        }
+        self.work.entwined.store(true, Ordering::Relaxed);
+        self.polls += 1;
+        let waits = self.polls as usize <= self.most_polls as usize * self.flight.len();
+        if waits {
+            // They may have no core of their own.
+            std::thread::yield_now();
+        } else {
+            (self.polls, self.most_polls) = (0, self.most_polls / 2);
+        }
+        waits
+    }
+
     /// Gives one block a time slice. Returns false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, rows, .. } = *self.work;
@@ -508,6 +542,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 launch.config().report_ended(blocks as u64);
                 self.idle.push(flight.cluster);
                 self.start_more = self.flight.is_empty();
+                (self.polls, self.most_polls) = (0, POLLS);
                 self.work.deadlock.go_on(&mut self.share);
             }
             Progress::Running { spinning, blocked, .. } => {
@@ -523,7 +558,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 } else {
                     self.flight.push_front(flight);
                 }
-                self.start_more = gives_way;
+                self.start_more = gives_way && !(spinning && self.waits_for_others());
                 self.detect_deadlock()?;
             }
         }

@@ -1,6 +1,7 @@
 //! Builds [`Function`] from [`ir::Function`].
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::AtomicBool;
 
 use check::module::{Body, Prototype};
 use ir::{MapOperands, SimpleOp};
@@ -42,7 +43,18 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath) -> Code {
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
     let (chains, native_accesses) = (counts.chains.get(), counts.native_accesses.get());
-    Code { functions, callable, signatures, lanes, accesses, pure_operations, chains, native_accesses }
+    let coarsens = AtomicBool::new(false);
+    Code {
+        functions,
+        callable,
+        signatures,
+        lanes,
+        accesses,
+        pure_operations,
+        chains,
+        native_accesses,
+        coarsens,
+    }
 }
 
 /// [`ir::OpKind::SelectPair`] of one lane. The values are two pairs, and the predicates of the halves.

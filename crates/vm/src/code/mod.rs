@@ -21,6 +21,7 @@ mod tensor_memory;
 mod tiled;
 
 use std::ops::Deref;
+use std::sync::atomic::AtomicBool;
 
 use diag::Span;
 use ir::{AtomicOp, BlockId, Width};
@@ -292,6 +293,8 @@ pub(crate) struct Code {
     pub chains: usize,
     /// Number of accesses in loops that may run as native code, and of pointers in straight-line code.
     pub native_accesses: usize,
+    /// Threads of many blocks have run without a gang, the last time this was tried.
+    pub coarsens: AtomicBool,
 }
 
 /// Bytes of a slot's array.

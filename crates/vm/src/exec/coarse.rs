@@ -11,6 +11,7 @@
 //! Narrowest test: `ptxvm/tests/native`, `coarse`.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use ir::SimpleOp;
 use jit::{Form, Frame, MOST_POINTERS};
@@ -41,6 +42,7 @@ const MOST_FAILURES: u32 = 8;
 /// Runs ranges of blocks of one launch.
 pub(crate) struct Coarse<'l> {
     launch: &'l Run<'l>,
+    code: &'l Code,
     function: &'l Function,
     /// The basic blocks with sections.
     straight: Vec<&'l StraightBlock>,
@@ -87,6 +89,7 @@ impl<'l> Coarse<'l> {
         }
         Some(Coarse {
             launch,
+            code,
             function,
             straight,
             rows: LaneRows::of([0; 3], 0, 1),
@@ -109,14 +112,21 @@ impl<'l> Coarse<'l> {
             if let Some(done) = batches.joined(&some).and_then(|blocks| self.run_blocks(blocks)) {
                 (self.most, self.failures) = (2 * count, 0);
                 range.start = some.end;
+                self.code.coarsens.store(true, Ordering::Relaxed);
                 return Some(done);
             }
             (self.most, self.failures) = ((count / 2).max(1), self.failures + 1);
+            self.code.coarsens.store(false, Ordering::Relaxed);
             if count == 1 {
                 break;
             }
         }
         None
+    }
+
+    /// Large ranges of CTA batches are likely to run at once. Where they do not, other host threads should have a part of them.
+    pub fn is_likely(&self) -> bool {
+        self.code.coarsens.load(Ordering::Relaxed)
     }
 
     /// It has failed too often.
