@@ -50,8 +50,9 @@ impl Kinds {
         kinds
     }
 
+    /// A temporary, which is no slot of the function, varies.
     fn of_slot(&self, slot: Slot) -> Kind {
-        self.0[slot.index()]
+        self.0.get(slot.index()).copied().unwrap_or(Kind::Varies)
     }
 
     pub fn varies(&self, slot: Slot) -> bool {
@@ -143,6 +144,10 @@ impl Here<'_> {
         self.of(slot) == Kind::Varies
     }
 
+    pub fn is_uniform(&self, slot: Slot) -> bool {
+        self.of(slot) == Kind::Uniform
+    }
+
     /// Those that hold at every place.
     pub fn anywhere(&self) -> &Kinds {
         self.starts.kinds
@@ -157,6 +162,15 @@ impl Here<'_> {
     pub fn result(&self, op: u32) -> Kind {
         let flow = &self.starts.flows[op as usize];
         flow.result(flow.uses.iter().map(|slot| self.of(*slot)).max())
+    }
+
+    /// Goes on behind an operation that some lanes execute: those for which a predicate holds.
+    pub fn pass_some(&mut self, op: u32, pred: Slot) {
+        let result = self.result(op).max(self.of(pred));
+        for &slot in &self.starts.flows[op as usize].defs {
+            let kind = if result == Kind::Uniform { result.max(self.of(slot)) } else { Kind::Varies };
+            self.changed.insert(slot, kind);
+        }
     }
 
     /// Goes on behind an operation.

@@ -5,7 +5,7 @@
 //! code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
-//! - `straight`: which operations between barriers can be ([`straight`])
+//! - `straight`: which operations between barriers can be ([`straight`]); `traces`: those of basic blocks one behind the other
 //! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
@@ -34,10 +34,12 @@ mod emit;
 mod forms;
 mod kinds;
 mod listing;
+mod live;
 mod loops;
 mod native;
 mod operation;
 mod straight;
+mod traces;
 mod translate;
 
 use ir::Slot;
@@ -46,6 +48,7 @@ pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops, uniform};
 pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED, Steps};
 pub use straight::{Item, MOST_POINTERS, Pointer, Straight, StraightBlocks, straight};
+pub use traces::Trace;
 
 /// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.
 pub const MOST_WORDS: usize = 256;

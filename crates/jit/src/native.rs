@@ -92,6 +92,8 @@ pub struct Frame {
     pub jump: Steps,
     /// For straight-line code: where the host has the first lane's address of each of [`Straight::pointers`](crate::Straight).
     pub pointers: [u64; MOST_POINTERS],
+    /// Bytes from an address of each to what the host should fetch meanwhile, if lanes access consecutive elements.
+    pub ahead: [i64; MOST_POINTERS],
     /// For each of [`Loop::accesses`](crate::Loop::accesses): where it may go.
     pub regions: [Region; MOST_ACCESSES],
     /// What is added to `host` of each region at the end of a run.
@@ -158,6 +160,7 @@ impl Default for Frame {
             advance: Steps::default(),
             jump: Steps::default(),
             pointers: [0; MOST_POINTERS],
+            ahead: [0; MOST_POINTERS],
             regions: [Region::NONE; MOST_ACCESSES],
             strides: [0; MOST_ACCESSES],
             find_region: none,

@@ -2,7 +2,7 @@
 //!
 //! The interpreter runs loops with any other operation. `translate` makes operations of lowered ones.
 
-use ir::Slot;
+use ir::{Guard, ShufflePattern, Slot};
 use isa::{BoolOp, CmpOp, Rounding};
 
 /// An arithmetic operation of f32 or f64. The host computes it as PTX does, but for the bits of NaNs.
@@ -166,6 +166,8 @@ pub(crate) enum Operation {
     Store {
         access: Access,
         src: Vec<Slot>,
+        /// Only these lanes store.
+        guard: Option<Guard>,
     },
     Compare {
         op: CmpOp,
@@ -207,6 +209,14 @@ pub(crate) enum Operation {
         src: Slot,
         negated: bool,
     },
+    /// Among the lanes of a warp, all of which are there.
+    Shuffle {
+        dst: Option<Slot>,
+        /// The lanes whose source is in their segment.
+        pred: Option<Slot>,
+        src: Slot,
+        pattern: Box<ShufflePattern>,
+    },
 }
 
 impl Operation {
@@ -230,10 +240,15 @@ impl Operation {
             | Operation::ToInteger { src, .. }
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
+            | Operation::Shuffle { src, .. }
             | Operation::Narrow { src, .. } => vec![*src],
             Operation::Call { src, .. } => src.clone(),
             Operation::Load { access, .. } => vec![access.base],
-            Operation::Store { access, src } => [access.base].iter().chain(src).copied().collect(),
+            Operation::Store { access, src, guard } => [access.base]
+                .into_iter()
+                .chain(src.iter().copied())
+                .chain(guard.map(|guard| guard.slot))
+                .collect(),
         }
     }
 
@@ -264,14 +279,44 @@ impl Operation {
             | Operation::ToInteger { src, .. }
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
+            | Operation::Shuffle { src, .. }
             | Operation::Narrow { src, .. } => *src = to(*src),
             Operation::Call { src, .. } => all(src),
             Operation::Load { access, .. } => access.base = to(access.base),
-            Operation::Store { access, src } => {
+            Operation::Store { access, src, guard } => {
                 access.base = to(access.base);
                 all(src);
+                guard.iter_mut().for_each(|guard| guard.slot = to(guard.slot));
             }
         }
+    }
+
+    /// Lets an operation with one result write another slot. `None`: it has more than one, or none.
+    pub fn rename_def(&mut self, to: Slot) -> Option<()> {
+        match self {
+            Operation::Compare { .. }
+            | Operation::CompareHalves { .. }
+            | Operation::Store { .. }
+            | Operation::Shuffle { .. } => return None,
+            Operation::Load { dst, .. } => match dst[..] {
+                [Some(_)] => dst[0] = Some(to),
+                _ => return None,
+            },
+            Operation::Float { dst, .. }
+            | Operation::Bits { dst, .. }
+            | Operation::Offset { dst, .. }
+            | Operation::ToInteger { dst, .. }
+            | Operation::Call { dst, .. }
+            | Operation::Convert { dst, .. }
+            | Operation::MulWide { dst, .. }
+            | Operation::Widen { dst, .. }
+            | Operation::Narrow { dst, .. }
+            | Operation::Select { dst, .. }
+            | Operation::SelectHalves { dst, .. }
+            | Operation::Logic { dst, .. }
+            | Operation::Pass { dst, .. } => *dst = to,
+        }
+        Some(())
     }
 
     /// The slots that the operation writes.
@@ -281,6 +326,7 @@ impl Operation {
                 dst.iter().flatten().copied().collect()
             }
             Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
+            Operation::Shuffle { dst, pred, .. } => [*dst, *pred].into_iter().flatten().collect(),
             Operation::Store { .. } => Vec::new(),
             Operation::Float { dst, .. }
             | Operation::Bits { dst, .. }
@@ -317,7 +363,8 @@ impl Operation {
             | Operation::Store { .. }
             | Operation::Select { .. }
             | Operation::CompareHalves { .. }
-            | Operation::SelectHalves { .. } => true,
+            | Operation::SelectHalves { .. }
+            | Operation::Shuffle { .. } => true,
         }
     }
 

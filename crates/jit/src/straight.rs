@@ -9,15 +9,17 @@
 //! runs, so no lane leaves it. Accesses at the same register share one pointer. An access with a guard is one if the guard is the
 //! same in all lanes: native code runs only where it holds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use diag::Span;
-use ir::{Base, Block, Function, Guard, OpKind, SimpleOp, Slot, Terminator, Touch, Width};
+use ir::{Base, Function, Guard, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
 use isa::{Form, Picks, Space};
 
 use crate::kinds::{Flow, Here, Kind, Kinds, Starts};
+use crate::live::Liveness;
 use crate::loops::{Body, End, Loop, Parts};
 use crate::operation::Operation;
+use crate::traces::{Trace, Visited, traces};
 use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
 
 /// The most registers with addresses.
@@ -37,6 +39,8 @@ pub struct Straight {
     pub pointers: Vec<Pointer>,
     /// The guards of accesses. Native code is for launches where all of them hold in all lanes.
     pub guards: Vec<Guard>,
+    /// All lanes of each warp must be there, since they exchange values.
+    pub whole_warps: bool,
     /// For each access its pointer, and the bytes that are added to it.
     pub(crate) places: Vec<(usize, i32)>,
     pub(crate) source: Loop,
@@ -69,6 +73,8 @@ impl Item {
 pub struct StraightBlocks {
     /// Their indices, and what they consist of.
     pub blocks: Vec<(u32, Vec<Item>)>,
+    /// Basic blocks that native code may compute together.
+    pub traces: Vec<Trace>,
     /// The widths of slots behind those of the function, for values that are computed before their slot is free.
     pub temporaries: Vec<Width>,
 }
@@ -95,7 +101,7 @@ pub struct Pointer {
 }
 
 /// What the interpreter does with an operation.
-enum Class {
+pub(crate) enum Class {
     /// It takes native code through all lanes.
     Vector(Operation),
     /// It computes one number for all lanes.
@@ -109,93 +115,33 @@ pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> S
     let mut found = StraightBlocks::default();
     let starts = Starts::of(function, &kinds, &steps);
     for index in 0..function.blocks.len() as u32 {
-        let mut finder = Finder::new(function, index, &starts, &mut found.temporaries);
+        let mut finder = Finder::new(function, &[Visited::by_all(index)], &starts, &mut found.temporaries);
         finder.find();
         if finder.items.iter().any(|item| item.section().is_some()) {
             let items = finder.items;
             found.blocks.push((index, items));
         }
     }
+    found.traces = traces(function, &starts, &mut found.temporaries);
     found
 }
 
-/// Finds the sections of a basic block.
-struct Finder<'f> {
-    function: &'f Function,
-    /// The index of its first operation in the function, and its operations.
-    first: u32,
-    ops: &'f [ir::Op],
+/// Finds the sections of a basic block, or what basic blocks one behind the other make together.
+pub(crate) struct Finder<'f> {
+    pub function: &'f Function,
+    /// The indices of the operations in the function, and the operations.
+    indices: Vec<u32>,
+    ops: Vec<&'f ir::Op>,
+    /// The lanes that execute each of them, where others must not notice.
+    some: Vec<Option<Guard>>,
     /// The kinds of slots at the current operation.
     kinds: Here<'f>,
     live: Liveness,
     items: Vec<Item>,
     section: Section,
+    /// The section may turn out not to run when what is even has been computed: that is written to temporaries only.
+    tentative: bool,
     temporaries: &'f mut Vec<Width>,
-}
-
-/// Where the operations of a basic block read and write slots.
-#[derive(Default)]
-struct Liveness {
-    /// By slot, in ascending order: the index of the operation, and whether it reads the slot. One that reads and writes it reads it
-    /// first.
-    touches: HashMap<Slot, Vec<(usize, bool)>>,
-    /// The slots that are live behind the last operation.
-    out: HashSet<Slot>,
-}
-
-impl Liveness {
-    /// `flows`: the operations, and whether they have a guard.
-    fn of<'a>(
-        function: &Function,
-        block: &Block,
-        flows: impl Iterator<Item = (usize, &'a Flow, bool)>,
-    ) -> Liveness {
-        let mut live = Liveness::default();
-        let next = block.terminator.successors().into_iter();
-        live.out.extend(next.flat_map(|next| function.blocks[next.index()].live_in.iter().copied()));
-        if matches!(block.terminator, Terminator::Return) {
-            live.out.extend(function.returns.iter().flatten());
-        }
-        for wanted in [Touch::Def, Touch::Use] {
-            block.terminator.clone().visit(&mut |slot, touch| match touch {
-                _ if touch != wanted => {}
-                Touch::Def => drop(live.out.remove(slot)),
-                Touch::Use => drop(live.out.insert(*slot)),
-            });
-        }
-        for (at, flow, guarded) in flows {
-            let mut note = |slot: &Slot, reads| live.touches.entry(*slot).or_default().push((at, reads));
-            flow.uses.iter().for_each(|slot| note(slot, true));
-            // Lanes for which the guard does not hold keep their values.
-            if !guarded {
-                flow.defs.iter().for_each(|slot| note(slot, false));
-            }
-        }
-        live
-    }
-
-    /// The slot is live before operation `at`.
-    fn before(&self, at: usize, slot: Slot) -> bool {
-        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
-        match touches.get(touches.partition_point(|&(other, _)| other < at)) {
-            Some(&(_, reads)) => reads,
-            None => self.out.contains(&slot),
-        }
-    }
-
-    /// The operations that read what operation `at` gives a slot.
-    fn readers(&self, at: usize, slot: Slot) -> impl Iterator<Item = usize> {
-        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
-        let behind = touches[touches.partition_point(|&(other, _)| other <= at)..].iter();
-        behind.take_while(|(_, reads)| *reads).map(|&(reader, _)| reader)
-    }
-
-    /// Some lane may need what operation `at` gives a slot behind the basic block.
-    fn leaves(&self, at: usize, slot: Slot) -> bool {
-        let touches = self.touches.get(&slot).map_or(&[][..], |touches| touches);
-        let written = touches.iter().any(|&(other, reads)| other > at && !reads);
-        !written && self.out.contains(&slot)
-    }
 }
 
 /// The operations of a section so far.
@@ -221,24 +167,33 @@ struct Section {
 }
 
 impl<'f> Finder<'f> {
-    fn new(
+    pub fn new(
         function: &'f Function,
-        index: u32,
+        path: &[Visited],
         starts: &'f Starts<'f>,
         temporaries: &'f mut Vec<Width>,
     ) -> Finder<'f> {
-        let block = &function.blocks[index as usize];
-        let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
-        let (first, kinds) = (block.ops.start, starts.at(index));
-        let flows =
-            ops.iter().enumerate().map(|(at, op)| (at, kinds.flow(first + at as u32), op.guard.is_some()));
-        let live = Liveness::of(function, block, flows);
-        let (items, section) = (Vec::new(), Section::default());
-        Finder { function, first, ops, kinds, live, items, section, temporaries }
+        let kinds = starts.at(path[0].block);
+        let (mut indices, mut some) = (Vec::new(), Vec::new());
+        for (at, visited) in path.iter().enumerate() {
+            for index in visited.of(function).ops.clone() {
+                let behind = path.get(at + 1).map_or(&[][..], |next| &next.of(function).live_in);
+                let escapes = kinds.flow(index).defs.iter().any(|slot| behind.contains(slot));
+                let stores = matches!(function.ops[index as usize].kind, OpKind::Store(_));
+                indices.push(index);
+                some.push(visited.lanes.filter(|_| escapes || stores));
+            }
+        }
+        let ops: Vec<_> = indices.iter().map(|&index| &function.ops[index as usize]).collect();
+        let guarded = |at: usize| ops[at].guard.is_some() || some[at].is_some();
+        let flows = indices.iter().enumerate().map(|(at, &index)| (at, (kinds.flow(index), guarded(at))));
+        let live = Liveness::of(function, path[path.len() - 1].of(function), flows);
+        let (items, section, tentative) = (Vec::new(), Section::default(), path.len() > 1);
+        Finder { function, indices, ops, some, kinds, live, items, section, tentative, temporaries }
     }
 
     fn flow(&self, at: usize) -> &Flow {
-        self.kinds.flow(self.first + at as u32)
+        self.kinds.flow(self.indices[at])
     }
 
     fn width(&self, slot: Slot) -> Width {
@@ -248,26 +203,43 @@ impl<'f> Finder<'f> {
         }
     }
 
-    fn class(&self, at: usize) -> Class {
+    pub fn class(&self, at: usize) -> Class {
         let op = &self.ops[at];
-        let alike = self.kinds.result(self.first + at as u32) != Kind::Varies;
+        let alike = self.kinds.result(self.indices[at]) != Kind::Varies;
         let of_param =
             matches!(&op.kind, OpKind::Load(load) if matches!(load.address.base, Base::KernelParam(_)));
-        if op.guard.is_none() && (op.kind.computes() || of_param) && alike {
+        let some = self.some[at];
+        if op.guard.or(some).is_none() && (op.kind.computes() || of_param) && alike {
             return Class::Even;
         }
         let (accesses, calls) = (self.section.accesses, self.section.calls.len());
-        let Some(operation) = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls) else {
+        let made = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls);
+        let shuffle = || Operation::shuffle(&op.kind, |slot| self.literal(slot));
+        let Some(mut operation) = made.or_else(shuffle) else {
             return Class::Other;
         };
-        if op.guard.is_some_and(|guard| operation.access().is_none() || self.kinds.varies(guard.slot)) {
+        let suits = match (op.guard, some) {
+            (None, None) => true,
+            (Some(guard), None) if operation.access().is_some() => !self.kinds.varies(guard.slot),
+            (Some(_), None) => self.selects(&operation) && !alike,
+            (None, Some(lanes)) => match &mut operation {
+                Operation::Store { guard, .. } => {
+                    *guard = Some(lanes);
+                    true
+                }
+                _ => self.selects(&operation),
+            },
+            (Some(_), Some(_)) => false,
+        };
+        if !suits {
             return Class::Other;
         }
         let suits = match operation.access() {
             Some(access) => {
                 // The interpreter keeps what is the same in all lanes as one number, addresses among them: it knows those before
                 // the code runs.
-                let is_kept = alike && operation.defs().iter().any(|slot| self.is_kept(at, *slot));
+                let is_kept =
+                    alike && some.is_none() && operation.defs().iter().any(|slot| self.is_kept(at, *slot));
                 !is_kept && !self.kinds.varies(access.base) && access.bytes_fit()
             }
             None => true,
@@ -277,10 +249,25 @@ impl<'f> Finder<'f> {
         if suits && !doubles { Class::Vector(operation) } else { Class::Other }
     }
 
+    fn literal(&self, slot: Slot) -> Option<u64> {
+        match self.function.slots.get(slot.index())?.kind {
+            SlotKind::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// An operation with a guard can become one without, and a selection. The interpreter, which would run both, has none of it.
+    fn selects(&self, operation: &Operation) -> bool {
+        let is_number = |slot: &Slot| matches!(self.width(*slot), Width::W32 | Width::W64);
+        self.tentative
+            && operation.clone().rename_def(Slot(0)).is_some()
+            && operation.defs().iter().all(is_number)
+    }
+
     /// An operation that native code does not compute reads what operation `at` gives this slot.
     fn is_kept(&self, at: usize, slot: Slot) -> bool {
         let is_vector = |reader: usize| {
-            let operation = Operation::of(&self.ops[reader], |slot| self.width(slot), 0, 0);
+            let operation = Operation::of(self.ops[reader], |slot| self.width(slot), 0, 0);
             operation.is_some_and(|operation| match operation.access() {
                 Some(access) => access.base != slot,
                 None => self.flow(reader).defs.iter().any(|slot| self.kinds.anywhere().varies(*slot)),
@@ -290,52 +277,79 @@ impl<'f> Finder<'f> {
     }
 
     fn find(&mut self) {
-        for (at, op) in self.ops.iter().enumerate() {
+        for at in 0..self.ops.len() {
             let mut class = self.class(at);
-            let ends = match &class {
-                Class::Vector(operation) => {
-                    self.section.is_full(operation) || self.section.hinders(op, operation)
-                }
-                Class::Even => self.flow(at).uses.iter().any(|slot| self.section.has_defined(*slot)),
-                Class::Other => true,
+            let goes_on = match &class {
+                Class::Vector(operation) => self.takes(at, operation),
+                Class::Even => self.is_known(at),
+                Class::Other => false,
             };
-            if ends {
+            if !goes_on {
                 self.end(at);
                 class = self.class(at);
             }
             match class {
-                Class::Vector(operation) => self.section.add(at, op, operation, &self.kinds),
-                Class::Even => self.pass(at, op),
-                Class::Other => self.items.push(Item::Op(op.clone())),
+                Class::Vector(operation) => self.add(at, operation),
+                Class::Even => self.pass(at),
+                Class::Other => self.items.push(Item::Op(self.ops[at].clone())),
             }
-            self.kinds.pass(self.first + at as u32);
+            self.go_on(at);
         }
         self.end(self.ops.len());
     }
 
+    /// The section has room for operation `at`, and nothing in it hinders.
+    pub fn takes(&self, at: usize, operation: &Operation) -> bool {
+        !self.section.is_full(operation) && !self.section.hinders(self.ops[at], operation)
+    }
+
+    /// What operation `at` reads is known before native code runs.
+    pub fn is_known(&self, at: usize) -> bool {
+        !self.flow(at).uses.iter().any(|slot| self.section.has_defined(*slot))
+    }
+
+    /// Goes on behind operation `at`.
+    pub fn go_on(&mut self, at: usize) {
+        match self.some[at] {
+            Some(lanes) => self.kinds.pass_some(self.indices[at], lanes.slot),
+            None => self.kinds.pass(self.indices[at]),
+        }
+    }
+
+    /// The slot that has a predicate before native code runs.
+    pub fn known(&self, pred: Slot) -> Option<Slot> {
+        (!self.section.has_defined(pred)).then(|| self.section.now(pred))
+    }
+
+    /// The operations of native code so far.
+    pub fn operations(&self) -> usize {
+        self.section.vector.len()
+    }
+
+    /// All operations as one section: those before, native code, and those behind.
+    pub fn whole(mut self) -> Option<(Vec<ir::Op>, Straight, Vec<ir::Op>)> {
+        let section = std::mem::take(&mut self.section);
+        let span = section.vector.last()?.span;
+        let plan = self.plan(&section, self.ops.len())?;
+        let copies = self.copies(&section, self.ops.len(), span);
+        Some((section.before, plan, copies))
+    }
+
     /// An operation whose results are alike in all lanes runs before those of native code. If they still need what it writes, it
     /// writes another slot.
-    fn pass(&mut self, at: usize, op: &ir::Op) {
+    pub fn pass(&mut self, at: usize) {
         self.section.at.push(at);
-        let (mut op, first) = (op.clone(), self.function.slots.len());
+        let mut op = self.ops[at].clone();
         op.visit(&mut |slot, touch| {
             if touch == Touch::Use {
                 *slot = self.section.now(*slot);
             }
         });
         let mut others = BTreeMap::new();
-        for &slot in &self.kinds.flow(self.first + at as u32).defs {
+        for slot in self.flow(at).defs.clone() {
             self.section.renamed.remove(&slot);
-            if self.section.uses.contains(&slot) || self.section.defs.contains(&slot) {
-                let width = self.function.slots[slot.index()].width;
-                let free =
-                    (self.section.taken..self.temporaries.len()).find(|&at| self.temporaries[at] == width);
-                let index = free.unwrap_or_else(|| {
-                    self.temporaries.push(width);
-                    self.temporaries.len() - 1
-                });
-                self.section.taken = index + 1;
-                others.insert(slot, Slot((first + index) as u32));
+            if self.tentative || self.section.uses.contains(&slot) || self.section.defs.contains(&slot) {
+                others.insert(slot, self.temporary(self.function.slots[slot.index()].width));
             }
         }
         op.visit(&mut |slot, touch| {
@@ -349,6 +363,34 @@ impl<'f> Finder<'f> {
         self.section.before.push(op);
     }
 
+    /// A slot that the section does not use yet.
+    fn temporary(&mut self, width: Width) -> Slot {
+        let free = (self.section.taken..self.temporaries.len()).find(|&at| self.temporaries[at] == width);
+        let index = free.unwrap_or_else(|| {
+            self.temporaries.push(width);
+            self.temporaries.len() - 1
+        });
+        self.section.taken = index + 1;
+        Slot((self.function.slots.len() + index) as u32)
+    }
+
+    /// Adds operation `at` to those of native code.
+    pub fn add(&mut self, at: usize, mut operation: Operation) {
+        let op = self.ops[at];
+        let of_some = self.some[at].filter(|_| !matches!(operation, Operation::Store { .. }));
+        let Some(guard) = of_some.or(op.guard.filter(|_| operation.access().is_none())) else {
+            return self.section.add(at, op, operation, &self.kinds);
+        };
+        let [dst] = operation.defs()[..] else { return };
+        let result = self.temporary(self.width(dst));
+        operation.rename_def(result);
+        self.section.add(at, op, operation, &self.kinds);
+        let wide = self.width(dst) == Width::W64;
+        let src = if guard.negated { [dst, result] } else { [result, dst] };
+        let select = Operation::Select { wide, dst, src, pred: guard.slot };
+        self.section.add(at, op, select, &self.kinds);
+    }
+
     /// Ends the section before operation `at`.
     fn end(&mut self, at: usize) {
         let section = std::mem::take(&mut self.section);
@@ -360,12 +402,20 @@ impl<'f> Finder<'f> {
             return self.items.extend(section.at.iter().map(of_block));
         };
         let span = section.vector[section.vector.len() - 1].span;
+        let copies = self.copies(&section, at, span);
         self.items.extend(section.before.into_iter().map(Item::Op));
         self.items.push(Item::Section(plan));
-        for (dst, src) in section.renamed.into_iter().filter(|(to, _)| self.live.before(at, *to)) {
+        self.items.extend(copies.into_iter().map(Item::Op));
+    }
+
+    /// Gives slots what others have for them. The section ends before operation `at`.
+    fn copies(&self, section: &Section, at: usize, span: Span) -> Vec<ir::Op> {
+        let live = section.renamed.iter().filter(|(to, _)| self.live.before(at, **to));
+        let copy = |(&dst, &src): (&Slot, &Slot)| {
             let kind = OpKind::Simple(SimpleOp::Copy { dst, src });
-            self.items.push(Item::Op(ir::Op { guard: None, kind, span }));
-        }
+            ir::Op { guard: None, kind, span }
+        };
+        live.map(copy).collect()
     }
 
     /// What native code does for a section that ends before operation `at`.
@@ -432,6 +482,7 @@ impl<'f> Finder<'f> {
             calls: section.calls.clone(),
             pointers,
             guards,
+            whole_warps: section.operations.iter().any(|op| matches!(op, Operation::Shuffle { .. })),
             places,
             source,
             varying: section.varying.clone(),
@@ -449,7 +500,8 @@ impl Section {
     /// keeps what another slot has.
     fn hinders(&self, op: &ir::Op, operation: &Operation) -> bool {
         let is_renamed = |slot: &Slot| self.renamed.contains_key(slot);
-        op.guard.is_some_and(|guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed))
+        let hinders = |guard: Guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed);
+        operation.access().is_some() && op.guard.is_some_and(hinders)
     }
 
     /// The slot that has the value of a slot now.

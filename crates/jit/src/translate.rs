@@ -1,6 +1,6 @@
 //! How lowered operations become operations of native code.
 
-use ir::{Base, OpKind, SimpleOp, Slot, Width};
+use ir::{Base, OpKind, ShufflePattern, SimpleOp, Slot, WarpOp, Width};
 use isa::{BoolOp, Form, Mod, Picks, Rounding, Space, Type};
 
 use crate::MOST_SOURCES;
@@ -58,12 +58,22 @@ impl Operation {
                 if !store.src.iter().all(|slot| width(*slot).bytes() == store.bytes as usize) {
                     return None;
                 }
-                Operation::Store { access, src: store.src.to_vec() }
+                Operation::Store { access, src: store.src.to_vec(), guard: None }
             }
             _ => return None,
         };
         let fits = |slot: Slot| width(slot) != Width::W16;
         made.uses().into_iter().chain(made.defs()).all(fits).then_some(made)
+    }
+
+    /// A shuffle whose distance and segments are literals. All lanes of a warp must take part. Loops have none: their lanes diverge.
+    pub fn shuffle(kind: &OpKind, literal: impl Fn(Slot) -> Option<u64>) -> Option<Operation> {
+        let &OpKind::Warp { op: WarpOp::Shuffle { mode, dst, pred, a, b, c }, members } = kind else {
+            return None;
+        };
+        let every = members.is_none_or(|members| literal(members) == Some(u32::MAX.into()));
+        let pattern = ShufflePattern::new(mode, literal(b)? as u32, literal(c)? as u32);
+        every.then(|| Operation::Shuffle { dst, pred, src: a, pattern: Box::new(pattern) })
     }
 
     fn copy(dst: Slot, src: Slot, width: Width) -> Operation {

@@ -404,7 +404,8 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Takes some CTA batches, if none are left.
     fn take(&mut self) {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, coarse_share, entwined, batches: CtaBatches { count, .. }, .. } = self.work;
+            let Work { next, share, coarse_share, entwined, batches: CtaBatches { count, .. }, .. } =
+                self.work;
             let share = match &self.coarse {
                 // A host thread with blocks in flight may have no room for many more.
                 _ if !self.flight.is_empty() || entwined.load(Ordering::Relaxed) => 1,

@@ -13,12 +13,8 @@ use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
 use super::{Destination, Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
-use crate::native::{Frame, Lanes, Region};
+use crate::native::{Frame, Region};
 use crate::operation::Access;
-use crate::straight::Straight;
-
-/// Lanes of a gang.
-const GANG_LANES: i64 = 8 * size_of::<Lanes>() as i64;
 
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
 enum Places {
@@ -248,7 +244,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
         };
         let place = ptr(base + (bytes + from + form.offset(group, lane) as i32));
-        self.prefetch(access, form, base, bytes, (group, lane))?;
+        if form.is_contiguous(&access) {
+            self.fetch_ahead(access, base, bytes + form.offset(group, lane) as i32, H::BYTES as i32)?;
+        }
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
@@ -297,7 +295,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
-    /// The offset of a chunk's first element in what follows each other. Lets the host fetch what the next gang will access.
+    /// The offset of a chunk's first element in what follows each other. Lets the host fetch more. Changes `rdx`.
     fn start_of_chunk(
         &mut self,
         access: Access,
@@ -308,33 +306,19 @@ impl<H: HostVectors> Emitter<'_, H> {
     ) -> Result<i32> {
         let first = chunk * H::lanes(false);
         let offset = form.offset(first / GROUP_LANES, first % GROUP_LANES) as i32;
-        if self.streams(access) {
-            let ahead = (form.step * GANG_LANES) as i32 + bytes + offset;
-            for line in (0..access.count as i32 * H::BYTES as i32).step_by(64) {
-                self.asm.prefetcht0(ptr(base + (ahead + line)))?;
-            }
-        }
+        self.fetch_ahead(access, base, bytes + offset, access.count as i32 * H::BYTES as i32)?;
         Ok(offset)
     }
 
-    /// The next gang may access what follows in memory.
-    fn streams(&self, access: Access) -> bool {
-        let space = |straight: &Straight| straight.pointers[straight.places[access.index].0].space;
-        self.straight.is_some_and(|straight| space(straight) == Space::Global)
-    }
-
-    /// Lets the host fetch what the next gang will access, if consecutive ones access consecutive elements.
-    fn prefetch(
-        &mut self,
-        access: Access,
-        form: Form,
-        base: AsmRegister64,
-        bytes: i32,
-        (group, lane): (usize, usize),
-    ) -> Result {
-        if self.streams(access) && self.asm.has_all() && form.is_contiguous(&access) {
-            let ahead = form.step * GANG_LANES + form.offset(group, lane);
-            self.asm.prefetcht0(ptr(base + (bytes + ahead as i32)))?;
+    /// Lets the host fetch what lanes of other blocks will access: `Frame::ahead` from the bytes of this access. Changes `rdx`.
+    fn fetch_ahead(&mut self, access: Access, base: AsmRegister64, first: i32, bytes: i32) -> Result {
+        let Some(straight) = self.straight.filter(|_| self.asm.has_all()) else { return Ok(()) };
+        let pointer = straight.places[access.index].0;
+        if straight.pointers[pointer].space == Space::Global {
+            self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, ahead) + 8 * pointer)))?;
+            for line in (first..first + bytes).step_by(64) {
+                self.asm.prefetcht0(ptr(base + rdx + line))?;
+            }
         }
         Ok(())
     }
@@ -352,7 +336,9 @@ impl<H: HostVectors> Emitter<'_, H> {
         let to = element as i32 * access.bytes as i32;
         if let &Places::Even(form, base, bytes) = places {
             let place = ptr(base + (bytes + form.offset(group, lane) as i32));
-            self.prefetch(access, form, base, bytes, (group, lane))?;
+            if form.is_contiguous(&access) {
+                self.fetch_ahead(access, base, bytes + form.offset(group, lane) as i32, H::BYTES as i32)?;
+            }
             return self.asm.store_lanes(place, value, chunk, wide);
         }
         self.asm.scatter(places.scattered(to).ok_or(Refused)?, chunk, wide, value)

@@ -243,6 +243,32 @@ impl HostVectors for Avx2 {
         Ok(self.vunpcklpd(a, S, T)?)
     }
 
+    fn permute(&mut self, from: &[Vector], lanes: &[u32]) -> Result {
+        let of = |lane: u32| lane as usize / 8;
+        let mut begun = false;
+        for (chunk, &source) in from.iter().enumerate() {
+            let mut here = 0;
+            for (lane, _) in lanes.iter().enumerate().filter(|(_, lane)| of(**lane) == chunk) {
+                here |= 1 << lane;
+            }
+            if here == 0 {
+                continue;
+            }
+            let at = |i: usize| u64::from(lanes[i % 8]);
+            let index = self.constant(std::array::from_fn(|i| at(2 * i) | at(2 * i + 1) << 32));
+            self.vmovdqu(T, index)?;
+            // Of an index the low three bits count.
+            if begun {
+                self.vpermd(T, T, ymm(source)?)?;
+                self.vpblendd(S, S, T, here)?;
+            } else {
+                self.vpermd(S, T, ymm(source)?)?;
+                begun = true;
+            }
+        }
+        Ok(())
+    }
+
     fn interleave(
         &mut self,
         from: &[Vector],

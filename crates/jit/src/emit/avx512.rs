@@ -15,7 +15,7 @@ use iced_x86::code_asm::{
 };
 
 use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector};
-use super::{NAN_BITS, Refused, Result};
+use super::{GROUP_LANES, NAN_BITS, Refused, Result};
 use crate::native::Frame;
 
 pub(super) struct Avx512 {
@@ -248,6 +248,18 @@ impl HostVectors for Avx512 {
             self.vmovdqa64(first, S)?;
         }
         Ok(())
+    }
+
+    fn permute(&mut self, from: &[Vector], lanes: &[u32]) -> Result {
+        let of = |lane: &u32| *lane as usize / GROUP_LANES;
+        let index = self.indices(|lane| lanes[lane] as usize);
+        self.vmovdqu32(S, index)?;
+        let first = of(&lanes[0]);
+        if lanes.iter().all(|lane| of(lane) == first) {
+            // Of an index the low four bits count.
+            return Ok(self.vpermd(S, S, zmm(from[first])?)?);
+        }
+        Ok(self.vpermi2d(S, zmm(from[0])?, zmm(from[1])?)?)
     }
 
     fn interleave(

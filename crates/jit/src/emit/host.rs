@@ -237,7 +237,9 @@ pub(super) trait HostVectors: Arithmetic {
     /// Loads two or four elements of 4 bytes for each lane, which follow each other: one register for each element of a lane. `place`:
     /// so many bytes behind the first one.
     fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result;
-    /// The reverse. Changes `others`.
+    /// For each lane of a chunk of 4-byte elements the element of another lane, in the scratch register. `from`: all chunks.
+    fn permute(&mut self, from: &[Vector], lanes: &[u32]) -> Result;
+    /// The reverse of `deinterleave`. Changes `others`.
     fn interleave(
         &mut self,
         from: &[Vector],

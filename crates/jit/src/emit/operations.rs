@@ -2,14 +2,14 @@
 
 use std::mem::offset_of;
 
-use iced_x86::code_asm::{AsmMemoryOperand, dword_ptr, ecx, edx, rcx, rdi};
-use ir::Slot;
+use iced_x86::code_asm::{AsmMemoryOperand, dword_ptr, eax, ecx, edx, rcx, rdi};
+use ir::{Guard, Slot};
 use isa::{BoolOp, CmpOp, Rounding};
 
 use super::host::{Chooser, MASK};
 use super::{Emitter, HostVectors, Mask, Result, Vector};
 use crate::Frame;
-use crate::operation::{Bits, Float, Half, Operation, Ordering};
+use crate::operation::{Access, Bits, Float, Half, Operation, Ordering};
 
 impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn operation(&mut self, operation: &Operation) -> Result {
@@ -46,7 +46,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
             Operation::Call { index, dst, ref src } => self.call(index, dst, src),
             Operation::Load { access, ref dst } => self.load(access, dst),
-            Operation::Store { access, ref src } => self.store(access, src),
+            Operation::Store { access, ref src, guard: None } => self.store(access, src),
+            Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
             Operation::Select { wide, dst, src, pred } => {
                 self.each(self.chunks(dst), |this, chunk| this.select(wide, dst, src, pred, chunk))
             }
@@ -71,7 +72,52 @@ impl<H: HostVectors> Emitter<'_, H> {
                 }
                 self.define_predicate(dst)
             }
+            Operation::Shuffle { dst, pred, src, ref pattern } => {
+                if let Some(dst) = dst {
+                    self.shuffle(dst, src, &pattern.from)?;
+                }
+                if let Some(pred) = pred {
+                    self.asm.mov(ecx, pattern.in_range)?;
+                    self.define_predicate(pred)?;
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// A store of some of the lanes.
+    fn store_some(&mut self, access: Access, src: &[Slot], guard: Guard) -> Result {
+        let all = self.asm.has_all();
+        self.asm.mov(scratch_place(0), eax)?;
+        self.predicate(guard.slot, ecx)?;
+        if guard.negated {
+            self.asm.not(ecx)?;
+        }
+        self.asm.and(eax, ecx)?;
+        self.asm.set_all(false);
+        self.asm.take_lanes()?;
+        self.store(access, src)?;
+        self.asm.set_all(all);
+        self.asm.mov(eax, scratch_place(0))?;
+        if all { Ok(()) } else { self.asm.take_lanes() }
+    }
+
+    /// Lets each lane of a strip, which is a warp, have the value of another one.
+    fn shuffle(&mut self, dst: Slot, src: Slot, from: &[u32]) -> Result {
+        let sources = (0..self.parts).map(|part| self.bits(src, part)).collect::<Result<Vec<_>>>()?;
+        // The result may replace its source.
+        let mut permuted = Vec::new();
+        for lanes in from.chunks(H::lanes(false)) {
+            self.asm.permute(&sources, lanes)?;
+            let register = self.temporary()?;
+            self.asm.copy(register.into(), H::SCRATCH, false)?;
+            permuted.push(register);
+        }
+        for (part, &register) in permuted.iter().enumerate() {
+            self.define((dst, part), false, |asm, dst| asm.copy(dst, register, false))?;
+        }
+        self.block.free_vectors.extend(permuted);
+        Ok(())
     }
 
     /// Does something for each chunk.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
 
 use check::module::{Body, Prototype};
-use ir::{MapOperands, SimpleOp};
+use ir::{MapOperands, ShufflePattern, SimpleOp};
 use isa::{Opcode, Space};
 use lanes::HostPath;
 use machine::memory::{function_address, generic_offset};
@@ -13,8 +13,8 @@ use sem::texture::{Lookup, SurfaceAccess};
 
 use super::{
     Access, Address, Base, Block, Code, Function, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
-    Meeting, Op, Pure, ShufflePattern, Signature, Signatures, TensorMemory, Terminator, Texel, TexelWork,
-    array_bytes, native_host,
+    Meeting, Op, Pure, Signature, Signatures, TensorMemory, Terminator, Texel, TexelWork, array_bytes,
+    native_host,
 };
 use crate::limits::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
@@ -150,9 +150,7 @@ impl<'a> Builder<'a> {
             for (first, native) in self.native_loops(host) {
                 blocks[first as usize].native = Some(native);
             }
-            for (index, straight) in self.straight_blocks(host) {
-                blocks[index as usize].straight = Some(straight);
-            }
+            self.straight_code(host, &mut blocks);
         }
         let reg_params =
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
@@ -214,11 +212,8 @@ impl<'a> Builder<'a> {
             live_in,
             native: None,
             straight: None,
-            slice_cost: match block {
-                ir::Block { may_spin: true, .. } => SPIN_COST,
-                ir::Block { reduces: true, .. } => REDUCTION_COST,
-                _ => 0,
-            },
+            trace: None,
+            slice_cost: slice_cost(block),
         }
     }
 
@@ -419,6 +414,15 @@ impl<'a> Builder<'a> {
             let Prototype { params, returns } = &self.body.prototypes[prototype.index()];
             self.counts.signatures.borrow_mut().number(Signature::new(params, returns))
         })
+    }
+}
+
+/// See [`Block::slice_cost`].
+pub(super) fn slice_cost(block: &ir::Block) -> i64 {
+    match block {
+        ir::Block { may_spin: true, .. } => SPIN_COST,
+        ir::Block { reduces: true, .. } => REDUCTION_COST,
+        _ => 0,
     }
 }
 

@@ -13,18 +13,18 @@ mod matrix;
 mod native;
 mod pace;
 mod perf;
-mod shuffle;
 mod signature;
 mod special;
 mod straight;
 mod tensor_memory;
 mod tiled;
+mod trace;
 
 use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 
 use diag::Span;
-use ir::{AtomicOp, BlockId, Width};
+use ir::{AtomicOp, BlockId, ShufflePattern, Width};
 use isa::{Opcode, Picks, Space};
 use lanes::LaneFn;
 use machine::Special;
@@ -44,12 +44,12 @@ pub(crate) use matrix::{
 pub use native::listing;
 pub(crate) use native::{Compiled, NativeLoop, native_host};
 pub(crate) use pace::{Lap, Turn};
-pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
 pub(crate) use straight::{CompiledStraight, Straight, StraightBlock, Visit, Word};
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
+pub(crate) use trace::Trace;
 
 pub(crate) type Guard = ir::Guard<SlotRef>;
 pub(crate) type Returned = ir::Returned<SlotRef>;
@@ -251,6 +251,8 @@ pub(crate) struct Block {
     pub native: Option<Box<NativeLoop>>,
     /// Present if some of its operations may run as native code together.
     pub straight: Option<Box<StraightBlock>>,
+    /// Present if it and others may run as native code together.
+    pub trace: Option<Box<Trace>>,
     /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
     pub slice_cost: i64,
     /// Instructions of the basic block, as counted for each thread.

@@ -151,15 +151,21 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
         for plan in jit::loops(function, steps) {
             text += &of_code("a loop", &of.name, plan.compile(host, &form));
         }
-        let blocks = jit::straight(function, steps_in_line).blocks;
-        for plan in blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section) {
+        let found = jit::straight(function, steps_in_line);
+        let sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
+        let of_trace = |trace: &jit::Trace| match trace.path[..] {
+            [first, .., last] => format!("basic blocks {} to {}", first.block, last.block),
+            _ => String::new(),
+        };
+        let traces = found.traces.iter().map(|trace| (of_trace(trace), &trace.section));
+        for (what, plan) in sections.map(|plan| ("straight-line code".to_owned(), plan)).chain(traces) {
             let consecutive = |slot: Slot| {
                 let pointer = plan.pointers.iter().find(|pointer| pointer.base == slot)?;
                 let step = pointer.align as i64;
                 Some(Form { step, span: step * GROUP_LANES as i64 })
             };
             let native = plan.compile(host, |slot| form(slot).or_else(|| consecutive(slot)));
-            text += &of_code("straight-line code", &of.name, native);
+            text += &of_code(&what, &of.name, native);
         }
     }
     text

@@ -14,7 +14,8 @@ use machine::NativeCode;
 use super::Op;
 use super::build::Builder;
 use super::native::steps_in_line;
-use super::{Guard, Kind, perf};
+use super::trace::may_end;
+use super::{Block, Guard, Kind, perf};
 use crate::registers::SlotRef;
 
 /// Operations that may run as native code together.
@@ -64,11 +65,15 @@ pub(crate) struct StraightBlock {
     pace: Pace,
 }
 
+/// Whether a guard holds in all lanes. `uniform`: the value of a slot that is the same in all of them.
+pub(super) fn holds(guard: &Guard, uniform: impl Fn(SlotRef) -> Option<u64>) -> bool {
+    uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated)
+}
+
 impl Straight {
     /// Whether the guards hold in all lanes. `uniform`: the value of a slot that is the same in all of them.
     pub fn guards_hold(&self, uniform: impl Fn(SlotRef) -> Option<u64>) -> bool {
-        let holds = |guard: &Guard| uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated);
-        self.guards.iter().all(holds)
+        self.guards.iter().all(|guard| holds(guard, &uniform))
     }
 
     /// The machine code. `form`: how a slot steps now.
@@ -208,8 +213,8 @@ impl Pace {
 const TRIED: u32 = COLD + TRIAL;
 
 impl Builder<'_> {
-    /// Makes room for the temporaries of sections, and returns the basic blocks of the function with such, by their indices.
-    pub(super) fn straight_blocks(&mut self, host: Host) -> Vec<(u32, Box<StraightBlock>)> {
+    /// Makes room for the temporaries of sections, and gives basic blocks their sections and traces.
+    pub(super) fn straight_code(&mut self, host: Host, blocks: &mut [Block]) {
         let found = jit::straight(self.function, steps_in_line);
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
@@ -228,10 +233,23 @@ impl Builder<'_> {
             let ops = items.into_iter().map(|each| item(index, each)).collect();
             (index, Box::new(StraightBlock { ops, pace: Pace::new() }))
         };
-        found.blocks.into_iter().map(of_block).collect()
+        for (index, block) in found.blocks.into_iter().map(of_block) {
+            blocks[index as usize].straight = Some(block);
+        }
+        for (index, trace) in self.traces(found.traces, host, &slots) {
+            if may_end(&blocks[trace.last as usize].terminator) {
+                blocks[index as usize].trace = Some(trace);
+            }
+        }
     }
 
-    fn section(&self, index: u32, plan: jit::Straight, host: Host, slots: &Arc<[SlotRef]>) -> Straight {
+    pub(super) fn section(
+        &self,
+        index: u32,
+        plan: jit::Straight,
+        host: Host,
+        slots: &Arc<[SlotRef]>,
+    ) -> Straight {
         let first_region = self.counts.native_accesses.get();
         self.counts.native_accesses.set(first_region + plan.pointers.len());
         Straight {

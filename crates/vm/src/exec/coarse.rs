@@ -23,12 +23,12 @@ use super::access::region_of_launch;
 use super::moves::param;
 use super::native::{KnownRegion, form, signed};
 use super::request::Request;
-use super::straight::{Context, call, locate};
+use super::straight::{Context, call, fetched_ahead, locate};
 use super::strips::{keep_frame, spare_frame};
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::code::{
     Base, Code, CompiledStraight, Function, Kind, MAX_SOURCES, Op, Pure, Straight, StraightBlock, Terminator,
-    affine,
+    Trace, affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
@@ -44,8 +44,9 @@ pub(crate) struct Coarse<'l> {
     launch: &'l Run<'l>,
     code: &'l Code,
     function: &'l Function,
-    /// The basic blocks with sections.
+    /// The basic blocks with sections, and those that begin traces.
     straight: Vec<&'l StraightBlock>,
+    traces: Vec<&'l Trace>,
     /// How the threads of the range form rows.
     rows: LaneRows,
     /// The values of slots by index, if they are affine.
@@ -84,7 +85,9 @@ impl<'l> Coarse<'l> {
         let native = launch.native_code != NativeCode::Never;
         let whole_warps = launch.config().block_threads().is_multiple_of(WARP_LANES as u64);
         let straight: Vec<_> = function.blocks.iter().filter_map(|block| block.straight.as_deref()).collect();
-        if !native || !whole_warps || launch.cluster_blocks() > 1 || straight.is_empty() {
+        let traces: Vec<_> = function.blocks.iter().filter_map(|block| block.trace.as_deref()).collect();
+        let none = straight.is_empty() && traces.is_empty();
+        if !native || !whole_warps || launch.cluster_blocks() > 1 || none {
             return None;
         }
         Some(Coarse {
@@ -92,6 +95,7 @@ impl<'l> Coarse<'l> {
             code,
             function,
             straight,
+            traces,
             rows: LaneRows::of([0; 3], 0, 1),
             values: Vec::new(),
             entry: None,
@@ -103,7 +107,9 @@ impl<'l> Coarse<'l> {
 
     /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
     pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
-        if !self.straight.iter().any(|block| block.is_hot(self.launch.native_code)) {
+        let when = self.launch.native_code;
+        let is_hot = self.straight.iter().any(|block| block.is_hot(when));
+        if !is_hot && !self.traces.iter().any(|trace| trace.is_hot(when)) {
             return None;
         }
         while !range.is_empty() && !self.gives_up() {
@@ -187,19 +193,27 @@ impl<'l> Coarse<'l> {
     fn follow(&mut self) -> Option<(SmallVec<[Section<'l>; 2]>, u64)> {
         let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
         for _ in 0..MOST_BLOCKS {
-            let block = &self.function.blocks[index as usize];
-            let ops = match &block.straight {
-                Some(straight) if straight.is_hot(self.launch.native_code) => &straight.ops,
-                Some(_) => return None,
-                None => &block.ops,
-            };
-            for op in ops {
-                match &op.kind {
-                    Kind::Straight(straight) => sections.push(self.section(straight)?),
-                    _ => self.execute(op)?,
+            let mut block = &self.function.blocks[index as usize];
+            if let Some(trace) = &block.trace
+                && let Some(section) = self.trace(trace)
+            {
+                sections.push(section);
+                cost += trace.cost;
+                block = &self.function.blocks[trace.last as usize];
+            } else {
+                let ops = match &block.straight {
+                    Some(straight) if straight.is_hot(self.launch.native_code) => &straight.ops,
+                    Some(_) => return None,
+                    None => &block.ops,
+                };
+                for op in ops {
+                    match &op.kind {
+                        Kind::Straight(straight) => sections.push(self.section(straight)?),
+                        _ => self.execute(op)?,
+                    }
                 }
+                cost += block.cost;
             }
-            cost += block.cost;
             index = match block.terminator {
                 Terminator::Jump(next) => next.0,
                 Terminator::Branch { pred, negated, taken, otherwise } => {
@@ -210,6 +224,17 @@ impl<'l> Coarse<'l> {
             };
         }
         None
+    }
+
+    /// What native code computes of a trace, if all threads go its way.
+    fn trace(&mut self, trace: &'l Trace) -> Option<Section<'l>> {
+        trace.before.iter().try_for_each(|op| self.execute(op))?;
+        if !trace.some.is_empty() || !trace.is_way(|slot| self.uniform(slot)) {
+            return None;
+        }
+        let section = self.section(&trace.section)?;
+        trace.after.iter().try_for_each(|op| self.execute(op))?;
+        Some(section)
     }
 
     fn value(&self, slot: SlotRef) -> Option<&Affine> {
@@ -326,6 +351,7 @@ impl Section<'_> {
         };
         for (index, pointer) in self.pointers.iter().enumerate() {
             (frame.advance.pointers[index], frame.jump.pointers[index]) = steps(pointer);
+            frame.ahead[index] = fetched_ahead(pointer);
         }
         for (index, even) in self.evens.iter().enumerate() {
             (frame.advance.evens[index], frame.jump.evens[index]) = steps(even);

@@ -286,6 +286,7 @@ impl<'l> Gang<'l> {
                 return Ok(false);
             }
             let (mut ops, mut straight) = (&block.ops[..], block.straight.as_deref());
+            let mut trace = block.trace.as_deref();
             if let Some(native) = &block.native
                 && !O::WATCHES
                 && self.runs_native(native)
@@ -295,7 +296,8 @@ impl<'l> Gang<'l> {
                 *budget -= 1;
                 match self.run_native(path, native, code, window, shared) {
                     Ran::Left(rest) => {
-                        (block, ops, straight) = (&function.blocks[path.block as usize], rest, None);
+                        (block, ops) = (&function.blocks[path.block as usize], rest);
+                        (straight, trace) = (None, None);
                     }
                     Ran::OutOfFuel => {
                         *budget = 0;
@@ -320,6 +322,7 @@ impl<'l> Gang<'l> {
             // An empty basic block that only jumps needs no active lanes.
             let passes =
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
+            trace = trace.filter(|_| !passes);
             if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
                 self.registers.expand();
                 if path.mask == self.threads.everyone.mask {
@@ -334,6 +337,17 @@ impl<'l> Gang<'l> {
             active.alone = self.scheduler.needed.is_empty();
             active.expect(block.ops.len());
             straight = straight.filter(|_| !O::WATCHES && !active.few);
+            let mut cost = block.cost;
+            if let Some(trace) = trace
+                && !O::WATCHES
+                && self.passes(path, trace.last)
+                && trace.is_tried(self.launch.native_code)
+                && self.run_trace(trace, &active, shared)?
+            {
+                path.block = trace.last;
+                slice_cost = slice_cost.max(trace.slice_cost);
+                (block, ops, straight, cost) = (&function.blocks[trace.last as usize], &[], None, 0);
+            }
             let mut measured = None;
             if let Some(straight) = straight {
                 let visit;
@@ -352,7 +366,7 @@ impl<'l> Gang<'l> {
                 straight.note(&measured, active.count);
             }
             let count = if changed { path.mask.count() as usize } else { active.count };
-            self.steps.instructions += block.cost * count as u64;
+            self.steps.instructions += cost * count as u64;
             *budget -= 1;
             slice_cost = slice_cost.max(block.slice_cost);
 
@@ -403,6 +417,17 @@ impl<'l> Gang<'l> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Whether a path may go on to a later basic block `last` as if there were one only: nothing has to be looked at between, and
+    /// it meets no other path.
+    fn passes(&self, path: &Path, last: u32) -> bool {
+        let launch = self.launch;
+        let is_behind = |other: &Path| match other.wait {
+            Wait::Ready | Wait::Warp => other.frame == path.frame && other.block > last,
+            Wait::Barrier { .. } | Wait::Grid { .. } => true,
+        };
+        !launch.shuffled && !launch.limits.count_steps() && self.scheduler.paths.iter().all(is_behind)
     }
 
     /// Checks whether a path may execute a basic block. If not, records why the launch ends and returns true.

@@ -6,7 +6,7 @@
 //! Narrowest test: `ptxvm/tests/native`.
 
 use jit::{Frame, MOST_POINTERS, Pointer};
-use machine::mask::{GROUP_LANES, Mask};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Active, Gang, Step};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{CompiledStraight, Op, Straight, Word};
+use crate::code::{CompiledStraight, Op, Straight, Trace, Word};
 use crate::shared::Shared;
 
 /// The host's addresses of each pointer, and the bytes from the copy of one CTA to that of the next.
@@ -38,10 +38,32 @@ impl Gang<'_> {
         straight.ops.iter().try_for_each(|op| self.execute_op(op, active, shared))
     }
 
+    /// Takes the lanes through all basic blocks of a trace. Returns false if nothing has run.
+    #[inline(never)]
+    pub(super) fn run_trace(&mut self, trace: &Trace, active: &Active, shared: &mut Shared) -> Step<bool> {
+        trace.before.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
+        let went = trace.is_way(|slot| self.registers.uniform(active.window, slot))
+            && self.run_straight(&trace.section, active, shared).is_some();
+        trace.note(went);
+        if went {
+            for (guard, cost) in &trace.some {
+                let holds = self.registers.predicate(active.window, guard.slot);
+                let lanes = active.mask & if guard.negated { !holds } else { holds };
+                self.steps.instructions += cost * u64::from(lanes.count());
+            }
+            self.steps.instructions += trace.cost * active.count as u64;
+            trace.after.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
+        }
+        Ok(went)
+    }
+
     /// `None`: nothing has run.
     fn run_straight(&mut self, straight: &Straight, active: &Active, shared: &Shared) -> Option<()> {
         let window = active.window;
         if !straight.guards_hold(|slot| self.registers.uniform(window, slot)) {
+            return None;
+        }
+        if straight.plan.whole_warps && !active.mask.is_whole_warps_of(Mask::ALL) {
             return None;
         }
         let code = straight.code(|slot| self.native_form(window, slot))?;
@@ -128,6 +150,17 @@ pub(super) fn locate(
     Some((Affine { base, ..even.affine }, known.stride()))
 }
 
+/// How many bytes ahead the host fetches what blocks behind will access: at least those of a gang, if lanes access consecutive
+/// elements.
+pub(super) fn fetched_ahead(affine: &Affine) -> i64 {
+    let (step, stride) = (affine.step as i64, affine.block_stride as i64);
+    let least = step.wrapping_mul(GANG_LANES as i64);
+    if !(1..=least.max(1 << 20)).contains(&stride) || least <= 0 {
+        return least;
+    }
+    (least as u64).next_multiple_of(stride as u64) as i64
+}
+
 /// Takes the lanes through the code.
 fn walk(
     straight: &Straight,
@@ -142,6 +175,7 @@ fn walk(
         let (advance, jump) = strips.steps(affine);
         let stride = if strips.by_block() { *stride as u64 } else { 0 };
         (frame.advance.pointers[index], frame.jump.pointers[index]) = (advance, jump.wrapping_add(stride));
+        frame.ahead[index] = fetched_ahead(affine);
     }
     let mut context = Context { calls: &straight.calls, lanes: parts * GROUP_LANES };
     (frame.call, frame.context) = (call, (&raw mut context).cast());

@@ -2,12 +2,12 @@
 //! (`convergence.rs`).
 
 use diag::Span;
-use ir::{ReduxOp, ShuffleMode, VoteMode, Width};
+use ir::{ReduxOp, ShuffleMode, ShufflePattern, VoteMode, Width, shuffle_source};
 use isa::Type;
 use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 
 use super::{Active, Gang, Step};
-use crate::code::{ShufflePattern, WarpOp, shuffle_source};
+use crate::code::WarpOp;
 use crate::registers::{SlotRef, lane_width};
 use crate::shared::Shared;
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, MbarrierOp, Multicast, SimpleOp, Start};
+use ir::{AccessKind, MbarrierOp, Multicast, SimpleOp, Start, shuffle_source};
 use isa::Space;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::{resolve, shared_rank};
@@ -20,7 +20,6 @@ use super::watch_values::Operands;
 use super::{Active, Gang, Step};
 use crate::code::{
     Access, Address, Block, Flow, Kind, MemoryOp, Op, Returned, TensorMemory, Terminator, WarpOp, flows,
-    shuffle_source,
 };
 use crate::footprint::{Footprint, Touch};
 use crate::registers::SlotRef;

@@ -1,10 +1,14 @@
 //! Lane mappings of `shfl`.
 
-use ir::ShuffleMode;
-use machine::mask::WARP_LANES;
+use crate::op::ShuffleMode;
+
+/// Lanes of a warp.
+const WARP_LANES: usize = 32;
 
 /// Which lane each lane of a warp reads.
-pub(crate) struct ShufflePattern {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShufflePattern {
+    /// By lane: the lane that it reads.
     pub from: [u32; WARP_LANES],
     /// Lanes whose source is in their segment.
     pub in_range: u32,
@@ -26,7 +30,7 @@ impl ShufflePattern {
 /// The lane that `shfl` reads for lane `own`, and whether it is in the lane's segment. If not, the lane reads itself
 /// (PTX ISA, "shfl.sync", its pseudo-code).
 #[inline(always)]
-pub(crate) fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u32, bool) {
+pub fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u32, bool) {
     let (distance, bound, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);
     let max_lane = own & segment | bound & !segment;
     let min_lane = own & segment;

@@ -1,0 +1,200 @@
+//! Basic blocks that native code takes all lanes through together, one behind the other.
+//!
+//! Straight-line code ends where a basic block ends: at a shuffle, which begins one, and at a branch. A *trace* goes on there, if the
+//! branch is likely to lead all lanes the same way, or around one basic block, which is then executed by some of the lanes
+//! (if-conversion). What is the same in all lanes, or steps evenly, is computed first, into temporaries, and with it the way of all
+//! branches. So before the trace has an effect it is known to be the right one; otherwise the lanes go on as if there were none.
+
+use std::collections::BTreeSet;
+
+use ir::{Block, BlockId, Function, Guard, Op, OpKind, Slot, Terminator, Touch, Width};
+use isa::CmpOp;
+
+use crate::kinds::{Here, Starts};
+use crate::straight::{Class, Finder, Straight};
+
+/// The most basic blocks of a trace.
+const MOST_BLOCKS: usize = 32;
+/// The most traces that come through a basic block.
+const MOST_TRACES: u32 = 3;
+/// The most operations that some of the lanes execute.
+const MOST_OF_SOME: usize = 16;
+
+/// Basic blocks that native code takes all lanes through together.
+#[derive(Debug)]
+pub struct Trace {
+    /// The basic blocks, at least two. How the last one ends is not part of the trace.
+    pub path: Vec<Visited>,
+    /// What the interpreter computes first. It writes temporaries only.
+    pub before: Vec<Op>,
+    /// How branches go: these must hold in all lanes, after `before`.
+    pub ways: Vec<Guard>,
+    /// What native code computes.
+    pub section: Straight,
+    /// What the interpreter computes last: it copies temporaries to the slots that they are for.
+    pub after: Vec<Op>,
+}
+
+/// A basic block of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Visited {
+    /// Its index in the function.
+    pub block: u32,
+    /// The lanes that are there. `None`: all.
+    pub lanes: Option<Guard>,
+}
+
+impl Visited {
+    /// A basic block that all lanes execute.
+    pub(crate) fn by_all(block: u32) -> Visited {
+        Visited { block, lanes: None }
+    }
+
+    pub(crate) fn of(self, function: &Function) -> &Block {
+        &function.blocks[self.block as usize]
+    }
+}
+
+/// The traces of a function. `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
+pub(crate) fn traces(function: &Function, starts: &Starts, temporaries: &mut Vec<Width>) -> Vec<Trace> {
+    let mut found = Vec::new();
+    let (mut headers, mut arrivals) = (BTreeSet::new(), vec![0; function.blocks.len()]);
+    for (from, block) in (0..).zip(&function.blocks) {
+        for to in block.terminator.successors() {
+            arrivals[to.index()] += 1;
+            headers.extend(Some(to.0).filter(|&to| to <= from));
+        }
+    }
+    let mut passed = vec![0; function.blocks.len()];
+    for first in 0..function.blocks.len() as u32 {
+        // Where others arrive, too, a trace may begin within another one.
+        let most = if arrivals[first as usize] > 1 { MOST_TRACES } else { 1 };
+        if passed[first as usize] >= most {
+            continue;
+        }
+        let mut path = candidates(function, starts, &headers, first);
+        while path.len() > 1 {
+            match Finder::new(function, &path, starts, temporaries).trace(&path) {
+                Ok(trace) => {
+                    path[1..].iter().for_each(|visited| passed[visited.block as usize] += 1);
+                    found.extend(trace);
+                    break;
+                }
+                Err(most) => shorten(&mut path, most),
+            }
+        }
+    }
+    found
+}
+
+/// Leaves at most so many basic blocks, and one less. All lanes are in the last one.
+fn shorten(path: &mut Vec<Visited>, most: usize) {
+    path.truncate(most.min(path.len() - 1));
+    if path.last().is_some_and(|last| last.lanes.is_some()) {
+        path.pop();
+    }
+}
+
+/// The basic blocks that lanes are likely to come to, one behind the other. A loop is native code of another kind. `headers`: where
+/// loops begin.
+fn candidates(function: &Function, starts: &Starts, headers: &BTreeSet<u32>, first: u32) -> Vec<Visited> {
+    let mut path = vec![Visited::by_all(first)];
+    let mut here = starts.at(first);
+    while path.len() < MOST_BLOCKS - 1 {
+        let last = path[path.len() - 1];
+        let block = last.of(function);
+        block.ops.clone().for_each(|op| here.pass(op));
+        let (some, next) = match block.terminator {
+            Terminator::Jump(next) => (None, next),
+            // A branch often leads around what only some lanes do: those out of bounds.
+            Terminator::Branch { pred, taken, otherwise, .. }
+                if taken.0 > last.block && is_together(function, &here, pred) =>
+            {
+                (None, otherwise)
+            }
+            Terminator::Branch { .. } => match around(function, last.block) {
+                Some((some, next)) => (Some(some), next),
+                None => break,
+            },
+            _ => break,
+        };
+        let from = some.map_or(last.block, |some| some.block);
+        let is_loop = |to: u32| headers.contains(&to);
+        if next.0 <= from || is_loop(next.0) || some.is_some_and(|some| is_loop(some.block)) {
+            break;
+        }
+        if let Some(some) = some {
+            let pred = some.lanes.map_or(Slot(0), |lanes| lanes.slot);
+            some.of(function).ops.clone().for_each(|op| here.pass_some(op, pred));
+            path.push(some);
+        }
+        path.push(Visited::by_all(next.0));
+    }
+    path
+}
+
+/// Whether all lanes of a gang are likely to go one way. Where an index is compared with a bound, they are; where it must be a certain
+/// one, they are not.
+fn is_together(function: &Function, here: &Here, pred: Slot) -> bool {
+    let picks = |op: &Op| {
+        let OpKind::Pure { picks, dst, .. } = &op.kind else { return false };
+        dst.contains(&Some(pred)) && matches!(picks.cmp(), Some(CmpOp::Eq | CmpOp::Ne))
+    };
+    let picks_lanes = || function.prologue.iter().chain(&function.ops).any(picks);
+    here.is_uniform(pred) || !here.varies(pred) && !picks_lanes()
+}
+
+/// A small basic block that a branch leads some lanes around, and the next one, where they meet.
+fn around(function: &Function, last: u32) -> Option<(Visited, BlockId)> {
+    let Terminator::Branch { pred, negated, taken, otherwise } = function.blocks[last as usize].terminator
+    else {
+        return None;
+    };
+    [(otherwise, taken, !negated), (taken, otherwise, negated)].into_iter().find_map(
+        |(some, next, negated)| {
+            let block = &function.blocks[some.index()];
+            let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
+            let mut is_plain = ops.iter().all(|op| op.guard.is_none());
+            let defines = &mut |slot: &mut Slot, touch| is_plain &= touch != Touch::Def || *slot != pred;
+            ops.iter().for_each(|op| op.clone().visit(defines));
+            let leads_on = block.terminator == Terminator::Jump(next) && some.0 > last;
+            let lanes = Some(Guard { slot: pred, negated });
+            let suits = ops.len() <= MOST_OF_SOME && is_plain && leads_on;
+            suits.then_some((Visited { block: some.0, lanes }, next))
+        },
+    )
+}
+
+impl Finder<'_> {
+    /// What the basic blocks make together; `Ok(None)`: nothing that is worth it. `Err`: only so many of them can be one trace.
+    fn trace(mut self, path: &[Visited]) -> Result<Option<Trace>, usize> {
+        let (mut at, mut ways, mut with_operations) = (0, Vec::new(), 0);
+        let mut visits = path.to_vec();
+        for (index, visited) in path.iter().enumerate() {
+            let block = visited.of(self.function);
+            let before = self.operations();
+            for _ in block.ops.clone() {
+                match self.class(at) {
+                    Class::Vector(operation) if self.takes(at, &operation) => self.add(at, operation),
+                    Class::Even if self.is_known(at) => self.pass(at),
+                    _ => return Err(index),
+                }
+                self.go_on(at);
+                at += 1;
+            }
+            with_operations += usize::from(self.operations() > before);
+            let Some(next) = visits.get_mut(index + 1) else { break };
+            let Terminator::Branch { pred, negated, .. } = block.terminator else { continue };
+            let slot = self.known(pred).ok_or(index + 1)?;
+            match &mut next.lanes {
+                Some(lanes) => lanes.slot = slot,
+                None => ways.push(Guard { slot, negated: !negated }),
+            }
+        }
+        if with_operations < 2 {
+            return Ok(None);
+        }
+        let Some((before, section, after)) = self.whole() else { return Ok(None) };
+        Ok(Some(Trace { path: visits, before, ways, section, after }))
+    }
+}

@@ -1,0 +1,118 @@
+//! Basic blocks that native code takes all lanes through together (crate `jit`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use jit::Host;
+use machine::NativeCode;
+
+use super::build::{Builder, slice_cost};
+use super::straight::holds;
+use super::{Guard, Op, Straight, Terminator};
+use crate::registers::SlotRef;
+
+/// Basic blocks that native code takes all lanes through together.
+pub(crate) struct Trace {
+    /// Computes what is the same in all lanes, or steps evenly. Writes no slot that others read.
+    pub before: Vec<Op>,
+    /// How branches go.
+    ways: Vec<Guard>,
+    pub section: Straight,
+    /// Copies what `before` has computed.
+    pub after: Vec<Op>,
+    /// The last basic block, which ends as always.
+    pub last: u32,
+    /// Instructions of the basic blocks that all lanes execute.
+    pub cost: u64,
+    /// The lanes that execute others, and their instructions.
+    pub some: Vec<(Guard, u64)>,
+    /// The greatest of their [`Block::slice_cost`](super::Block::slice_cost).
+    pub slice_cost: i64,
+    visits: AtomicU32,
+    /// How often it may fail before it is tried no more.
+    credit: AtomicI32,
+}
+
+/// How often the first basic block runs before the trace is tried.
+const COLD: u32 = 32;
+const CREDIT: i32 = 64;
+
+impl Trace {
+    /// Whether a visit of the first basic block tries to go the whole way.
+    #[inline]
+    pub fn is_tried(&self, when: NativeCode) -> bool {
+        match when {
+            NativeCode::Always => true,
+            NativeCode::Hot if self.visits.load(Ordering::Relaxed) < COLD => {
+                self.visits.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+            NativeCode::Hot => self.credit.load(Ordering::Relaxed) > 0,
+            _ => false,
+        }
+    }
+
+    /// As [`StraightBlock::is_hot`](super::StraightBlock::is_hot).
+    pub fn is_hot(&self, when: NativeCode) -> bool {
+        match when {
+            NativeCode::Always => true,
+            NativeCode::Hot => self.visits.load(Ordering::Relaxed) >= COLD,
+            _ => false,
+        }
+    }
+
+    /// Notes whether lanes went the whole way.
+    pub fn note(&self, went: bool) {
+        match went {
+            true if self.credit.load(Ordering::Relaxed) != CREDIT => {
+                self.credit.store(CREDIT, Ordering::Relaxed);
+            }
+            true => {}
+            false => drop(self.credit.fetch_sub(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Whether all branches lead all lanes this way. `uniform`: the value of a slot that is the same in all of them.
+    pub fn is_way(&self, uniform: impl Fn(SlotRef) -> Option<u64>) -> bool {
+        self.ways.iter().all(|way| holds(way, &uniform))
+    }
+}
+
+impl Builder<'_> {
+    /// The traces with the indices of their first basic blocks.
+    pub(super) fn traces(
+        &self,
+        found: Vec<jit::Trace>,
+        host: Host,
+        slots: &Arc<[SlotRef]>,
+    ) -> Vec<(u32, Box<Trace>)> {
+        let trace = |found: jit::Trace| {
+            let (first, last) = (found.path.first()?.block, found.path.last()?.block);
+            let visits = found.path.iter().map(|visited| {
+                let block = &self.function.blocks[visited.block as usize];
+                (visited.lanes.map(|lanes| lanes.map(|slot| self.slot(slot))), block)
+            });
+            let cost = |block: &ir::Block| block.instructions.len() as u64;
+            let ops = |ops: &[ir::Op]| ops.iter().map(|op| self.op(op)).collect();
+            let trace = Trace {
+                before: ops(&found.before),
+                ways: found.ways.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
+                after: ops(&found.after),
+                last,
+                cost: visits.clone().filter(|(some, _)| some.is_none()).map(|(_, block)| cost(block)).sum(),
+                some: visits.clone().filter_map(|(some, block)| Some((some?, cost(block)))).collect(),
+                slice_cost: visits.map(|(_, block)| slice_cost(block)).max().unwrap_or(0),
+                visits: AtomicU32::new(0),
+                credit: AtomicI32::new(CREDIT),
+                section: self.section(first, found.section, host, slots),
+            };
+            Some((first, Box::new(trace)))
+        };
+        found.into_iter().filter_map(trace).collect()
+    }
+}
+
+/// Lanes may part at a barrier for some threads, before the basic block that it ends.
+pub(super) fn may_end(terminator: &Terminator) -> bool {
+    !matches!(terminator, Terminator::Barrier(barrier) if barrier.threads.is_some())
+}
