@@ -18,6 +18,7 @@ use writer::{BLOCKS, GRID, OWN, RESULTS, THREADS, Writer};
 mod coarse;
 mod codes;
 mod directed;
+mod traces;
 mod writer;
 
 /// Bits that arithmetic treats in a special way, small integers, and any.

@@ -42,16 +42,18 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn run_trace(&mut self, trace: &Trace, active: &Active, shared: &mut Shared) -> Step<bool> {
         trace.before.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
+        // Native code may give the predicates other values.
+        let of_some = trace.some.iter().map(|(guard, cost)| {
+            let holds = self.registers.predicate(active.window, guard.slot);
+            let lanes = active.mask & if guard.negated { !holds } else { holds };
+            cost * u64::from(lanes.count())
+        });
+        let cost = of_some.sum::<u64>() + trace.cost * active.count as u64;
         let went = trace.is_way(|slot| self.registers.uniform(active.window, slot))
             && self.run_straight(&trace.section, active, shared).is_some();
         trace.note(went);
         if went {
-            for (guard, cost) in &trace.some {
-                let holds = self.registers.predicate(active.window, guard.slot);
-                let lanes = active.mask & if guard.negated { !holds } else { holds };
-                self.steps.instructions += cost * u64::from(lanes.count());
-            }
-            self.steps.instructions += trace.cost * active.count as u64;
+            self.steps.instructions += cost;
             trace.after.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
         }
         Ok(went)
