@@ -217,6 +217,8 @@ struct Block {
     checked: BTreeSet<Slot>,
     /// The registers that the current operation uses.
     pinned: Vec<Vector>,
+    /// What the host fetches ahead, by pointer and line.
+    fetched: BTreeSet<(usize, i32)>,
 }
 
 fn pending_place(place: usize) -> AsmMemoryOperand {

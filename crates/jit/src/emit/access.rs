@@ -16,6 +16,9 @@ use crate::forms::Form;
 use crate::native::{Frame, Region};
 use crate::operation::Access;
 
+/// Bytes that the host fetches at once.
+const LINE: i32 = 64;
+
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
 enum Places {
     /// From this register and these bytes on, not from `rcx`.
@@ -314,11 +317,18 @@ impl<H: HostVectors> Emitter<'_, H> {
     fn fetch_ahead(&mut self, access: Access, base: AsmRegister64, first: i32, bytes: i32) -> Result {
         let Some(straight) = self.straight.filter(|_| self.asm.has_all()) else { return Ok(()) };
         let pointer = straight.places[access.index].0;
-        if straight.pointers[pointer].space == Space::Global {
+        if straight.pointers[pointer].space != Space::Global {
+            return Ok(());
+        }
+        // Several accesses may touch the same lines.
+        let is_new = |line: &i32| !self.block.fetched.contains(&(pointer, line.div_euclid(LINE)));
+        let lines: Vec<i32> = (first..first + bytes).step_by(LINE as usize).filter(is_new).collect();
+        if !lines.is_empty() {
             self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, ahead) + 8 * pointer)))?;
-            for line in (first..first + bytes).step_by(64) {
-                self.asm.prefetcht0(ptr(base + rdx + line))?;
-            }
+        }
+        for line in lines {
+            self.block.fetched.insert((pointer, line.div_euclid(LINE)));
+            self.asm.prefetcht0(ptr(base + rdx + line))?;
         }
         Ok(())
     }

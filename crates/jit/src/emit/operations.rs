@@ -88,16 +88,28 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// A store of some of the lanes.
     fn store_some(&mut self, access: Access, src: &[Slot], guard: Guard) -> Result {
         let all = self.asm.has_all();
+        let mut none = self.asm.create_label();
+        // Often none does. What the store needs is in registers then, so that nothing else is left out.
+        let is_plain = self.even_address(&access).is_some_and(|form| form.is_contiguous(&access));
+        if is_plain && !H::FEW {
+            for &slot in src {
+                (0..self.chunks(slot)).try_for_each(|chunk| self.bits(slot, chunk).map(drop))?;
+            }
+        }
         self.asm.mov(scratch_place(0), eax)?;
         self.predicate(guard.slot, ecx)?;
         if guard.negated {
             self.asm.not(ecx)?;
         }
         self.asm.and(eax, ecx)?;
+        if is_plain && !H::FEW {
+            self.asm.jz(none)?;
+        }
         self.asm.set_all(false);
         self.asm.take_lanes()?;
         self.store(access, src)?;
         self.asm.set_all(all);
+        self.asm.set_label(&mut none)?;
         self.asm.mov(eax, scratch_place(0))?;
         if all { Ok(()) } else { self.asm.take_lanes() }
     }
