@@ -15,8 +15,6 @@ use crate::straight::{Class, Finder, Straight};
 
 /// The most basic blocks of a trace.
 const MOST_BLOCKS: usize = 32;
-/// The most traces that come through a basic block.
-const MOST_TRACES: u32 = 3;
 /// The most operations that some of the lanes execute.
 const MOST_OF_SOME: usize = 16;
 
@@ -55,28 +53,23 @@ impl Visited {
     }
 }
 
-/// The traces of a function. `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
+/// The traces of a function. None begins where another one comes through. `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
 pub(crate) fn traces(function: &Function, starts: &Starts, temporaries: &mut Vec<Width>) -> Vec<Trace> {
     let mut found = Vec::new();
-    let (mut headers, mut arrivals) = (BTreeSet::new(), vec![0; function.blocks.len()]);
+    let mut headers = BTreeSet::new();
     for (from, block) in (0..).zip(&function.blocks) {
-        for to in block.terminator.successors() {
-            arrivals[to.index()] += 1;
-            headers.extend(Some(to.0).filter(|&to| to <= from));
-        }
+        headers.extend(block.terminator.successors().iter().map(|to| to.0).filter(|&to| to <= from));
     }
-    let mut passed = vec![0; function.blocks.len()];
+    let mut passed = vec![false; function.blocks.len()];
     for first in 0..function.blocks.len() as u32 {
-        // Where others arrive, too, a trace may begin within another one.
-        let most = if arrivals[first as usize] > 1 { MOST_TRACES } else { 1 };
-        if passed[first as usize] >= most {
+        if passed[first as usize] {
             continue;
         }
         let mut path = candidates(function, starts, &headers, first);
         while path.len() > 1 {
             match Finder::new(function, &path, starts, temporaries).trace(&path) {
                 Ok(trace) => {
-                    path[1..].iter().for_each(|visited| passed[visited.block as usize] += 1);
+                    path[1..].iter().for_each(|visited| passed[visited.block as usize] = true);
                     found.extend(trace);
                     break;
                 }

@@ -97,7 +97,9 @@ impl Run<'_> {
     /// The CTA batches of the launch, and the code for their gangs.
     fn batches(&self, fair_to: usize) -> (CtaBatches, Arc<Code>) {
         let batches = CtaBatches::of(self, fair_to);
-        (batches, self.info.code(self, batches.lanes, self.path))
+        let is_watched = self.config().observer.is_some() || self.config().profile.is_some();
+        let sections = !is_watched && self.info.wants_sections(self.native_code, batches.count);
+        (batches, self.info.code(self, batches.lanes, self.path, sections))
     }
 
     /// Runs all blocks on several host threads, each with a forked observer. Returns false, with all effects undone, if

@@ -1,12 +1,13 @@
 //! What the interpreter keeps with a kernel: whether its blocks run in CTA batches, and its code for each number of
 //! lanes, host path and gap between shared variables.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ir::{AccessKind, OpKind, SimpleOp, Terminator, WarpOp, Width};
 use lanes::HostPath;
-use machine::Launch;
 use machine::builtin::Builtin;
+use machine::{Launch, NativeCode};
 
 use crate::code::{Code, array_bytes, build};
 
@@ -24,6 +25,8 @@ pub(crate) struct KernelInfo {
     /// For each function that it can reach: the number of slots of each width.
     widths: Vec<[(Width, usize); 4]>,
     codes: Mutex<Vec<(CodeKey, Arc<Code>)>>,
+    /// CTA batches of launches so far.
+    batches: AtomicU64,
 }
 
 /// What code depends on, in addition to the kernel.
@@ -34,7 +37,12 @@ struct CodeKey {
     path: HostPath,
     /// Bytes between shared variables, which determine their layout.
     gap: u64,
+    /// Basic blocks that run once for each gang have native code, too.
+    sections: bool,
 }
+
+/// Fewer CTA batches run faster than native code for their basic blocks is planned.
+const FEW_BATCHES: u64 = 32;
 
 impl KernelInfo {
     pub fn new(launch: &Launch) -> KernelInfo {
@@ -48,6 +56,7 @@ impl KernelInfo {
             undoable: OnceLock::new(),
             widths: functions().filter_map(|(_, function)| Some(widths(function.as_ref()?))).collect(),
             codes: Mutex::default(),
+            batches: AtomicU64::new(0),
         }
     }
 
@@ -59,15 +68,24 @@ impl KernelInfo {
         self.widths.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// Its code for gangs of `lanes` lanes, built on first use.
-    pub fn code(&self, launch: &Launch, lanes: usize, path: HostPath) -> Arc<Code> {
-        let key = CodeKey { lanes, path, gap: launch.shared().gap };
+    /// Whether basic blocks that run once for each gang should have native code in a launch of so many CTA batches.
+    pub fn wants_sections(&self, when: NativeCode, batches: u64) -> bool {
+        match when {
+            NativeCode::Always => true,
+            NativeCode::Hot => self.batches.fetch_add(batches, Ordering::Relaxed) + batches > FEW_BATCHES,
+            _ => false,
+        }
+    }
+
+    /// Its code for gangs of `lanes` lanes, built on first use. `sections`: see [`KernelInfo::wants_sections`].
+    pub fn code(&self, launch: &Launch, lanes: usize, path: HostPath, sections: bool) -> Arc<Code> {
+        let key = CodeKey { lanes, path, gap: launch.shared().gap, sections };
         let codes = || self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, code)) = codes().iter().find(|(other, _)| *other == key) {
             return Arc::clone(code);
         }
         // Build without the lock. Another launch may build the same code at the same time, which is harmless.
-        let code = Arc::new(build(launch, lanes, path));
+        let code = Arc::new(build(launch, lanes, path, sections));
         let mut codes = codes();
         if codes.len() >= MOST_CODES {
             codes.remove(0);

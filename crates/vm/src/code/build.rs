@@ -1,6 +1,7 @@
 //! Builds [`Function`] from [`ir::Function`].
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use check::module::{Body, Prototype};
@@ -19,11 +20,12 @@ use super::{
 use crate::limits::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
 
-/// Builds the code of a launch's kernel for gangs of `lanes` lanes. Of the launch it uses where variables are.
-pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath) -> Code {
+/// Builds the code of a launch's kernel for gangs of `lanes` lanes. Of the launch it uses where variables are. `sections`: basic
+/// blocks that run once for each gang have native code, too.
+pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: bool) -> Code {
     let (program, reached) = (launch.program(), &launch.kernel().reached);
     let counts = Counts::default();
-    let context = Context { launch, path };
+    let context = Context { launch, path, sections };
     let all = program.functions.iter().zip(&program.module.functions).zip(reached);
     let functions = all
         .map(|((function, checked), reached)| {
@@ -95,6 +97,8 @@ fn next(counter: &Cell<usize>) -> usize {
 struct Context<'a> {
     launch: &'a Launch,
     path: HostPath,
+    /// See [`build`].
+    sections: bool,
 }
 
 pub(super) struct Builder<'a> {
@@ -150,7 +154,9 @@ impl<'a> Builder<'a> {
             for (first, native) in self.native_loops(host) {
                 blocks[first as usize].native = Some(native);
             }
-            self.straight_code(host, &mut blocks);
+            if self.context.sections || has_other_loops(f, &blocks) {
+                self.straight_code(host, &mut blocks);
+            }
         }
         let reg_params =
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
@@ -415,6 +421,16 @@ impl<'a> Builder<'a> {
             self.counts.signatures.borrow_mut().number(Signature::new(params, returns))
         })
     }
+}
+
+/// Whether there are loops that are not native code as a whole.
+fn has_other_loops(function: &ir::Function, blocks: &[Block]) -> bool {
+    let natives: Vec<Range<u32>> =
+        blocks.iter().filter_map(|block| Some(block.native.as_ref()?.plan.blocks.clone())).collect();
+    (0..).zip(&function.blocks).any(|(from, block)| {
+        let is_native = natives.iter().any(|native| native.contains(&from));
+        !is_native && block.terminator.successors().iter().any(|to| to.0 <= from)
+    })
 }
 
 /// See [`Block::slice_cost`].

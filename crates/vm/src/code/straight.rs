@@ -23,7 +23,7 @@ pub(crate) struct Straight {
     pub plan: jit::Straight,
     name: String,
     host: Host,
-    /// The operations themselves, for the interpreter.
+    /// The operations themselves, for the interpreter. A trace has none.
     pub ops: Vec<Op>,
     /// The operations that vector handlers compute.
     pub calls: Vec<Op>,
@@ -222,10 +222,14 @@ impl Builder<'_> {
             jit::Item::Op(op) => self.op(&op),
             jit::Item::Section(plan) => {
                 let span = plan.operations[0].span;
+                let ops = plan.operations.iter().map(|op| self.op(op)).collect();
                 Op {
                     guard: None,
                     span,
-                    kind: Kind::Straight(Box::new(self.section(index, plan, host, &slots))),
+                    kind: Kind::Straight(Box::new(Straight {
+                        ops,
+                        ..self.section(index, plan, host, &slots)
+                    })),
                 }
             }
         };
@@ -255,7 +259,7 @@ impl Builder<'_> {
         Straight {
             name: format!("{}, in basic block {index}", self.name),
             host,
-            ops: plan.operations.iter().map(|op| self.op(op)).collect(),
+            ops: Vec::new(),
             calls: plan.calls.iter().map(|&at| self.op(&plan.operations[at])).collect(),
             guards: plan.guards.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
             pointers: plan.pointers.iter().map(|pointer| self.slot(pointer.base)).collect(),
