@@ -10,7 +10,7 @@ use ir::Width;
 use isa::Space;
 use lanes::LaneWidth;
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
-use machine::memory::resolve;
+use machine::memory::{Extent, resolve};
 use machine::{Access, FaultKind};
 use smallvec::SmallVec;
 
@@ -199,20 +199,40 @@ impl Gang<'_> {
         mut f: impl FnMut(&mut Self, usize, Resolved),
     ) -> Step {
         // `f` may write the register that holds the addresses.
-        let mut all = [0; GANG_LANES];
-        mask.for_each(|lane| all[lane] = address_of(addresses, lane));
-        let of = |lane: usize| all[lane];
+        let mut places = [Resolved::Local(0); GANG_LANES];
+        let mut known = [None; 2];
         for lane in mask {
-            if let Err(kind) = self.place_of(shared, request, lane, of(lane)) {
-                return Err(self.access_fault(kind, request, lane, of(lane)));
-            }
+            let address = address_of(addresses, lane);
+            let near = self.global_place(&mut known, request, address);
+            let place = near.map_or_else(|| self.place_of(shared, request, lane, address), Ok);
+            places[lane] = place.map_err(|kind| self.access_fault(kind, request, lane, address))?;
         }
         for lane in mask {
-            if let Ok(place) = self.place_of(shared, request, lane, of(lane)) {
-                f(self, lane, place);
-            }
+            f(self, lane, places[lane]);
         }
         Ok(())
+    }
+
+    /// The memory of an access in global memory, if it is allowed. `known`: the allocations found last. Lanes often access two by
+    /// turns.
+    fn global_place(
+        &self,
+        known: &mut [Option<Extent>; 2],
+        request: &Request,
+        address: u64,
+    ) -> Option<Resolved> {
+        let (Space::Global, inner) = resolve(request.space, address) else { return None };
+        if !address.is_multiple_of(request.bytes) {
+            return None;
+        }
+        let of = |extent: &Extent| extent.resolve(inner, request.bytes).ok();
+        if let Some(at) = known.iter().flatten().find_map(of) {
+            return Some(Resolved::Host(at));
+        }
+        let extent = self.launch.allocation(inner)?;
+        let at = of(&extent)?;
+        *known = [Some(extent), known[0]];
+        Some(Resolved::Host(at))
     }
 
     /// The region of an access, if all lanes are aligned and in bounds. If each CTA has its own copy of the region,
