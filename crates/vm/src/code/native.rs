@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use diag::Span;
 use ir::Slot;
-use isa::{Opcode, Picks};
+use isa::{Opcode, Picks, Type};
 use jit::{Form, Held, Host};
 use lanes::HostPath;
 use machine::NativeCode;
@@ -125,12 +125,14 @@ pub(super) fn steps(form: &isa::Form, picks: &Picks) -> bool {
 }
 
 /// As [`steps`], for straight-line code. Compilers add numbers without bits in common by `or`, and compare indices with bounds,
-/// which all lanes are within.
+/// which all lanes are within. They join what such comparisons find.
 pub(super) fn steps_in_line(form: &isa::Form, picks: &Picks) -> bool {
     let linear = Linear::of(form, picks);
+    let joins = matches!(form.opcode, Opcode::And | Opcode::Or | Opcode::Not) && picks.ty(0) == Type::Pred;
     steps(form, picks)
         || matches!(linear, Linear::Compare(..))
         || form.opcode == Opcode::Or && linear != Linear::No
+        || joins
 }
 
 /// The native code of a program as text, beside the PTX that `ptx` gives: as for a launch that makes alike what is alike in

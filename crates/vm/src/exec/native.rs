@@ -152,12 +152,14 @@ impl Gang<'_> {
     ) -> Ran<'c> {
         let start = Instant::now();
         self.registers.expand();
-        let words = code.words.iter().map(|&(slot, defined)| self.word(window, slot, defined)).collect();
-        let evens = self.evens(window, &code.evens);
+        let rows = self.registers.rows();
+        let parts = code.native.parts();
+        let mut strips = Strips::new(rows, parts, &code.evens);
+        code.words.iter().for_each(|&(slot, defined)| strips.words.push(self.word(window, slot, defined)));
+        code.evens.iter().for_each(|&slot| strips.evens.push(self.form_of(window, slot)));
         let predicates: SmallVec<[Mask; 4]> =
             native.predicates.iter().map(|&(slot, _)| self.registers.predicate(window, slot)).collect();
 
-        let parts = code.native.parts();
         let (first, end) = path.mask.group_span();
         let first = first / parts * parts;
         let blocks = native.plan.blocks.len();
@@ -168,8 +170,7 @@ impl Gang<'_> {
             *place = predicate.0;
         }
         frame.exits[..native.plan.exits.len()].fill(Mask::EMPTY.0);
-        let rows = self.registers.rows();
-        let strips = Strips::new(&mut frame, (rows, parts), words, (evens, &code.evens), std::iter::empty());
+        strips.plan(&mut frame, std::iter::empty());
         let count = (end - first).div_ceil(parts) as i64;
         frame.share = if native.plan.accesses.is_empty() { FUEL } else { FUEL / count.max(1) };
         frame.fuel = frame.share;
@@ -215,7 +216,7 @@ impl Gang<'_> {
                 *inside |= of_strip(lanes);
                 all |= of_strip(lanes);
             }
-            self.keep_evens(code, &frame, strips.evens(), group, all, window);
+            self.keep_evens(code, &frame, &strips.evens, group, all, window);
             next += 1;
             if frame.left != 0 {
                 let lanes = of_strip(frame.left);

@@ -82,14 +82,14 @@ impl Gang<'_> {
 
         self.registers.expand();
         let mut frame = spare_frame();
-        let word = |word: &Word| match word.defined && active.all_lanes && !word.enters {
+        let mut word = |word: &Word| match word.defined && active.all_lanes && !word.enters {
             true => (self.registers.overwrite(window, word.slot), usize::from(word.slot.group_bytes)),
             false => self.word(window, word.slot, word.defined),
         };
-        let words = code.words.iter().map(word).collect();
-        let evens = (self.evens(window, &code.evens), &code.evens[..]);
-        let affine = pointers.iter().map(|&(affine, _)| affine);
-        let strips = Strips::new(&mut frame, (rows, parts), words, evens, affine);
+        let mut strips = Strips::new(rows, parts, &code.evens);
+        code.words.iter().for_each(|each| strips.words.push(word(each)));
+        code.evens.iter().for_each(|&slot| strips.evens.push(self.form_of(window, slot)));
+        strips.plan(&mut frame, pointers.iter().map(|&(affine, _)| affine));
         frame.lanes = active.mask.0;
         for (place, &(slot, _)) in frame.predicates.iter_mut().zip(&straight.predicates) {
             *place = self.registers.predicate(window, slot).0;

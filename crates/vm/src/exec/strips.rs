@@ -74,35 +74,30 @@ pub(super) struct Strips<'c> {
     /// Groups of a strip.
     parts: usize,
     /// The elements of the first group, and the bytes from one group to the next.
-    words: SmallVec<[(*mut u8, usize); 16]>,
+    pub words: SmallVec<[(*mut u8, usize); 16]>,
     /// The values that step evenly, and their slots.
-    evens: SmallVec<[Affine; 8]>,
+    pub evens: SmallVec<[Affine; 8]>,
     slots: &'c [SlotRef],
 }
 
 impl<'c> Strips<'c> {
-    /// `others`: what steps evenly besides.
-    pub fn new(
-        frame: &mut Frame,
-        (rows, parts): (LaneRows, usize),
-        words: SmallVec<[(*mut u8, usize); 16]>,
-        (evens, slots): (SmallVec<[Affine; 8]>, &'c [SlotRef]),
-        others: impl Iterator<Item = Affine>,
-    ) -> Strips<'c> {
-        let walk = Walk::new(rows, parts, evens.iter().copied().chain(others));
-        for (place, &(_, step)) in frame.word_steps.iter_mut().zip(&words) {
-            *place = step * parts;
-        }
-        for (index, even) in evens.iter().enumerate() {
-            (frame.advance.evens[index], frame.jump.evens[index]) = walk.steps(even, rows);
-        }
-        frame.run = walk.run as u64;
-        Strips { walk, rows, parts, words, evens, slots }
+    /// Nothing yet. They stay where they are made: it takes long to move them. `slots`: those of the values that step evenly.
+    #[inline(always)]
+    pub fn new(rows: LaneRows, parts: usize, slots: &'c [SlotRef]) -> Strips<'c> {
+        let walk = Walk { run: 0, whole: 0, by_block: false, lanes: 0 };
+        Strips { walk, rows, parts, words: SmallVec::new(), evens: SmallVec::new(), slots }
     }
 
-    /// The values that step evenly at the start of the gang's first strip.
-    pub fn evens(&self) -> &[Affine] {
-        &self.evens
+    /// Decides how strips follow each other, once all values are there. `others`: what steps evenly besides.
+    pub fn plan(&mut self, frame: &mut Frame, others: impl Iterator<Item = Affine>) {
+        self.walk = Walk::new(self.rows, self.parts, self.evens.iter().copied().chain(others));
+        for (place, &(_, step)) in frame.word_steps.iter_mut().zip(&self.words) {
+            *place = step * self.parts;
+        }
+        for (index, even) in self.evens.iter().enumerate() {
+            (frame.advance.evens[index], frame.jump.evens[index]) = self.walk.steps(even, self.rows);
+        }
+        frame.run = self.walk.run as u64;
     }
 
     /// What an even value differs by, as [`jit::Steps`] has it.
@@ -156,9 +151,8 @@ impl Gang<'_> {
         (source.array.cast_mut(), source.step)
     }
 
-    /// The affine forms of slots. Those that native code writes may have none.
-    pub(super) fn evens(&self, window: Window, slots: &[SlotRef]) -> SmallVec<[Affine; 8]> {
-        let even = |&slot: &SlotRef| self.registers.affine(window, slot).unwrap_or(Affine::uniform(0));
-        slots.iter().map(even).collect()
+    /// The affine form of a slot. One that native code writes may have none.
+    pub(super) fn form_of(&self, window: Window, slot: SlotRef) -> Affine {
+        self.registers.affine(window, slot).unwrap_or(Affine::uniform(0))
     }
 }
