@@ -236,3 +236,47 @@ fn random_traces_are_those_of_the_reference_engine() {
     }
     assert!(traced > count / 2, "{traced} of {count} kernels have traces");
 }
+
+/// A shuffle waits for lanes that are elsewhere until they end: a trace does not go on without them.
+#[test]
+fn a_trace_waits_for_the_lanes_of_its_warps() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
+                .reg .b32 %t, %o, %r<4>; .reg .pred %p; .reg .b64 %a, %b;\n\
+                ld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %a, %t, 4, %b;\n\
+                and.b32 %o, %t, 31;\nsetp.ge.u32 %p, %o, 16;\n@!%p bra NEAR;\n\
+                st.global.u32 [%a], 7000;\nret;\nNEAR:\nld.global.u32 %r0, [%a];\nadd.u32 %r0, %r0, %t;\nxor.b32 %r2, %r0, 1;\n\
+                shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\nadd.u32 %r1, %r1, %r2;\n\
+                ld.global.u32 %r3, [%a+64];\nadd.u32 %r1, %r1, %r3;\nst.global.u32 [%a], %r1;\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let own = |t: u32| if t % 32 < 16 { 7000 + t / 32 * 32 + (t ^ 1) } else { 7000 };
+    let expected: Vec<u32> = (0..64).map(own).collect();
+    let ways = native_paths().into_iter().map(|path| (Engine::Native, Some(path)));
+    for (engine, path) in ways.chain([(Engine::Interpreter, None), (Engine::Reference, None)]) {
+        let device = Device::new();
+        // All lanes are within bounds, whether they load or not.
+        let out = device.zeros::<u32>(96).expect("room");
+        let launch = device.load(&module).expect("room").launch("k").block(64).engine(engine);
+        launch.configure(|config| config.host_path = path).arg(&out).run().expect("it ends");
+        assert_eq!(out.read().expect("an array")[..64], expected, "{engine:?}, {path:?}");
+    }
+}
+
+/// Of the basic blocks that some lanes execute, only these lanes count, even if what they compute is never used.
+#[test]
+fn what_some_lanes_execute_is_counted_for_them() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
+                .reg .b32 %t, %x, %i, %d, %r<2>; .reg .pred %p; .reg .b64 %a, %b;\n\
+                ld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\nmad.lo.u32 %i, %x, 64, %t;\n\
+                mad.wide.u32 %a, %i, 4, %b;\nld.global.u32 %r0, [%a];\nadd.u32 %r0, %r0, %i;\n\
+                setp.ne.u32 %p, %t, 5;\n@%p bra JOIN;\nadd.u32 %d, %i, 1;\nJOIN:\n\
+                xor.b32 %r0, %r0, 3;\nst.global.u32 [%a], %r0;\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let ways = native_paths().into_iter().map(|path| (Engine::Native, Some(path)));
+    for (engine, path) in ways.chain([(Engine::Interpreter, None), (Engine::Reference, None)]) {
+        let device = Device::new();
+        let out = device.zeros::<u32>(96 * 64).expect("room");
+        let launch = device.load(&module).expect("room").launch("k").grid(96).block(64).engine(engine);
+        let report = launch.configure(|config| config.host_path = path).arg(&out).run().expect("it ends");
+        assert_eq!(report.thread_instructions, 96 * (64 * 12 + 1), "{engine:?}, {path:?}");
+    }
+}
