@@ -89,6 +89,12 @@ impl Image<'_> {
         }
     }
 
+    /// Whether it is machine code that a device of this capability runs.
+    fn is_code_for(&self, capability: u32) -> bool {
+        let same_major = self.capability / 10 == capability / 10;
+        self.kind == Kind::Cubin && same_major && self.fits(capability)
+    }
+
     /// The contents, decompressed.
     ///
     /// # Errors
@@ -206,13 +212,38 @@ fn image(entry: &[u8]) -> Option<(Image<'_>, usize)> {
 /// The best PTX of a fat binary for a device of this capability: the one for the newest architecture that is not
 /// newer than the device. Trailing zeros are removed.
 ///
+/// Some have machine code for each architecture, and PTX for the newest alone. A GPU runs that machine code. Where the
+/// device would do so, it gets the PTX for the oldest of the newer architectures, whose `.target` is then the device's.
+/// So what only newer architectures can do is refused when it is compiled.
+///
 /// # Errors
 /// When there is none, or the fat binary is damaged.
 pub fn ptx_for(fat_binary: &[u8], capability: u32) -> Result<Vec<u8>, Error> {
     let images = images(fat_binary)?;
-    let suitable = images.iter().filter(|image| image.kind == Kind::Ptx && image.fits(capability));
-    let best = suitable.max_by_key(|image| (image.capability, image.is_specific()));
-    best.ok_or_else(|| Error::NoPtx(images.iter().map(Image::describe).collect()))?.text()
+    let ptx = || images.iter().filter(|image| image.kind == Kind::Ptx);
+    let suitable = ptx().filter(|image| image.fits(capability));
+    if let Some(best) = suitable.max_by_key(|image| (image.capability, image.is_specific())) {
+        return best.text();
+    }
+    let newer = ptx().filter(|image| !image.is_specific() && image.capability > capability);
+    match newer.min_by_key(|image| image.capability) {
+        Some(newer) if images.iter().any(|image| image.is_code_for(capability)) => {
+            retargeted(newer.text()?, capability)
+        }
+        _ => Err(Error::NoPtx(images.iter().map(Image::describe).collect())),
+    }
+}
+
+/// PTX whose `.target` names this device.
+fn retargeted(mut text: Vec<u8>, capability: u32) -> Result<Vec<u8>, Error> {
+    let directive = b".target sm_";
+    let start = memchr::memmem::find_iter(&text, directive)
+        .find(|&start| start == 0 || text[start - 1] == b'\n')
+        .ok_or(Error::Malformed)?
+        + directive.len();
+    let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.splice(start..start + digits, capability.to_string().into_bytes());
+    Ok(text)
 }
 
 /// Whether PTX is the library of device-side launches, which defines such names.
@@ -292,6 +323,33 @@ mod tests {
         let only_code = fat_binary(&[entry(2, 90, 1, b"\x7fELF", 0)]);
         let error = ptx_for(&only_code, 90).unwrap_err().to_string();
         assert!(error.contains("only machine code for sm_90"), "{error}");
+    }
+
+    #[test]
+    fn newer_ptx_stands_for_machine_code_of_the_device() {
+        let text = |capability: u32| {
+            format!("//\n// .target sm_1\n.version 8.8\n.target sm_{capability}, debug\n.address_size 64")
+        };
+        let ptx = |capability, flags| entry(1, capability, flags, text(capability).as_bytes(), 0);
+        let code = |capability, flags| entry(2, capability, flags, b"\x7fELF", 0);
+        let all = fat_binary(&[
+            code(70, 1),
+            code(80, 1),
+            code(90, ARCHITECTURE_SPECIFIC),
+            code(100, 1),
+            ptx(130, 1),
+            ptx(110, FAMILY_SPECIFIC),
+            ptx(120, 1),
+        ]);
+        let chosen = |capability| ptx_for(&all, capability).map(|text| String::from_utf8(text).unwrap());
+        for capability in [70, 75, 80, 86, 90, 100, 103] {
+            assert_eq!(chosen(capability).unwrap(), text(capability));
+        }
+        assert_eq!(chosen(120).unwrap(), text(120));
+        assert_eq!(chosen(110).unwrap(), text(110));
+        assert!(matches!(chosen(60), Err(Error::NoPtx(_))));
+        let without_target = fat_binary(&[code(90, 1), entry(1, 120, 1, b".version 8.8\n", 0)]);
+        assert_eq!(ptx_for(&without_target, 90), Err(Error::Malformed));
     }
 
     #[test]
