@@ -22,8 +22,6 @@ pub struct Config {
     pub lenient: bool,
     /// Whether the host reaches device memory at its device addresses, as on machines with one page table for both.
     pub host_access: bool,
-    /// Whether variables of modules have zeros behind them, as on GPUs.
-    pub pad_variables: bool,
     /// What is wrong with variables. If there is anything, the driver does not start.
     pub faults: Vec<String>,
 }
@@ -47,11 +45,12 @@ impl Config {
         let switches = [
             "PTXVM_LENIENT",
             "PTXVM_HOST_ACCESS",
+            // Others read these, later; here they are checked.
             "PTXVM_PAD_VARIABLES",
             "PTXVM_PROFILE",
             "PTXVM_TRACK_UNUSED_MEMORY",
         ];
-        let [lenient, host_access, pad_variables, ..] = switches.map(|name| {
+        let [lenient, host_access, ..] = switches.map(|name| {
             read(&variable, name, "0 or 1", &mut faults, |text| match text {
                 "0" => Some(false),
                 "1" => Some(true),
@@ -61,8 +60,7 @@ impl Config {
         if let Some(error) = variable("PTXVM_TOOL").and_then(|names| names.parse::<ptxvm::Tools>().err()) {
             faults.push(format!("PTXVM_TOOL: {error}"));
         }
-        let [lenient, host_access, pad_variables] =
-            [lenient, host_access, pad_variables].map(|switch| switch.unwrap_or(false));
+        let [lenient, host_access] = [lenient, host_access].map(|switch| switch.unwrap_or(false));
         Config {
             chip: devices.chip,
             name: devices.name,
@@ -70,7 +68,6 @@ impl Config {
             memory: devices.memory,
             lenient,
             host_access,
-            pad_variables,
             faults,
         }
     }
@@ -91,7 +88,6 @@ mod tests {
         assert!(!hidden.lenient && !hidden.host_access);
         let with = |name: &str| Config::of(|other| (other == name).then(|| "1".to_owned()));
         assert!(with("PTXVM_LENIENT").lenient && with("PTXVM_HOST_ACCESS").host_access);
-        assert!(with("PTXVM_PAD_VARIABLES").pad_variables && !hidden.pad_variables);
     }
 
     #[test]
@@ -105,6 +101,7 @@ mod tests {
             ("PTXVM_TOOL", "zzz", "racecheck"),
             ("PTXVM_LENIENT", "yes", "1"),
             ("PTXVM_HOST_ACCESS", "on", "0"),
+            ("PTXVM_PAD_VARIABLES", "on", "1"),
         ] {
             let [fault] = &faults(name, bad)[..] else { panic!("{name}={bad}") };
             assert!(fault.contains(name) && fault.contains(bad), "{fault}");

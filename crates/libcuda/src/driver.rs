@@ -43,9 +43,6 @@ pub fn start() -> Result<&'static Driver, Status> {
         let config = Config::get();
         let machine = machine::Device::new();
         machine.keep_apart_from_host();
-        if config.pad_variables {
-            machine.round_variables_up(VARIABLE_GRANULE);
-        }
         Driver {
             config,
             device: ptxvm::Device::from(machine.clone()),
@@ -68,6 +65,19 @@ pub fn driver() -> Result<&'static Driver, Status> {
 }
 
 impl Driver {
+    /// Whether kernels may read behind variables and arrays. The environment says so when the first module is loaded, or the
+    /// first array taken in stream order: JAX may start the driver before ptxvm's part of JAX sets the variable.
+    pub fn pads(&self) -> bool {
+        static PADS: OnceLock<bool> = OnceLock::new();
+        *PADS.get_or_init(|| {
+            let pads = std::env::var("PTXVM_PAD_VARIABLES").is_ok_and(|value| value == "1");
+            if pads {
+                self.machine.round_variables_up(VARIABLE_GRANULE);
+            }
+            pads
+        })
+    }
+
     /// Checks a device number.
     ///
     /// # Errors

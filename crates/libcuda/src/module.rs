@@ -81,6 +81,8 @@ impl Module {
     pub fn load(context: &Context, sources: &[Source]) -> Result<Arc<Module>, Refusal> {
         let module = compile(sources)?;
         let driver = driver()?;
+        // Before variables get their places.
+        driver.pads();
         let loaded = driver
             .device
             .load(&module)

@@ -253,7 +253,7 @@ fn allocate_in(
     if bytes == 0 {
         return result.write(0);
     }
-    let bytes = if driver()?.config.pad_variables { bytes.next_multiple_of(ARRAY_GRANULE) } else { bytes };
+    let bytes = if driver()?.pads() { bytes.next_multiple_of(ARRAY_GRANULE) } else { bytes };
     if stream.is_capturing() {
         let memory = GraphMemory::reserve(&context, bytes, "cuMemAllocAsync")?;
         result.write(memory.address)?;
