@@ -292,6 +292,46 @@ fn conditions_nest() {
     assert_eq!((word(data), word(data + 4)), (10, 10));
 }
 
+unsafe extern "C" {
+    fn ptxvm_host_work(
+        stream: Handle,
+        work: unsafe extern "C" fn(*mut c_void) -> u32,
+        release: unsafe extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+    ) -> u32;
+}
+
+/// What a library of ptxvm's does is a kernel with NVIDIA's: it may be where a host function may not.
+#[test]
+fn conditional_nodes_have_work_of_libraries() {
+    unsafe extern "C" fn more(count: *mut c_void) -> u32 {
+        // SAFETY: it is a number that lives as long as the graph.
+        unsafe { *count.cast::<u32>() += 1 };
+        0
+    }
+    unsafe extern "C" fn keep(_: *mut c_void) {}
+    unsafe extern "C-unwind" fn nothing(_: *mut c_void) {}
+    start();
+    let (graph, data, mut done) = (graph(), numbers(1), 0u32);
+    let condition = condition(graph, 1, 1);
+    let within = add_conditional(graph, &[], condition, WHILE, 1)[0];
+    let kernel = add_kernel(within, function(c"count"), &[], [data, condition]);
+    let stream = stream(1);
+    ok!(cuStreamBeginCaptureToGraph(stream, within, &raw const kernel, null(), 1, 0));
+    // SAFETY: the functions take the address of the number.
+    assert_eq!(unsafe { ptxvm_host_work(stream, more, keep, (&raw mut done).cast()) }, 0);
+    ok!(cuStreamEndCapture(stream, null_mut()));
+    let exec = instantiate(graph);
+    run(exec);
+    assert_eq!((word(data), done), (10, 10));
+    let within = add_conditional(graph, &[], condition, IF, 1)[0];
+    ok!(cuStreamBeginCaptureToGraph(stream, within, null(), null(), 0, 0));
+    ok!(cuLaunchHostFunc(stream, Some(nothing), null_mut()));
+    ok!(cuStreamEndCapture(stream, null_mut()));
+    let mut exec = null_mut();
+    ends!(NOT_SUPPORTED, cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
+}
+
 #[test]
 fn bad_conditional_nodes_are_refused() {
     start();

@@ -67,9 +67,11 @@ impl Step {
     /// Whether it may be in the graph of a conditional node.
     pub fn may_be_conditional(&self) -> bool {
         match &self.what {
-            What::Node(body) => {
-                matches!(body, Body::Kernel(_) | Body::Copy(..) | Body::Fill(_) | Body::Empty)
+            // Work of a library is kernels, with NVIDIA's.
+            What::Node(Body::Kernel(_) | Body::Work(_) | Body::Copy(..) | Body::Fill(_) | Body::Empty) => {
+                true
             }
+            What::Node(_) => false,
             What::Child(steps) => steps.iter().all(Step::may_be_conditional),
             What::Choice(_) => true,
         }
