@@ -11,6 +11,7 @@ mod cholesky;
 mod declare;
 mod elimination;
 mod forms;
+mod general;
 mod handle;
 mod mixed;
 mod reflections;
@@ -30,6 +31,7 @@ static TABLES: &[&[&[Function]]] = &[
     elimination::API,
     elimination::GENERIC,
     forms::API,
+    general::API,
     handle::API,
     mixed::SINGLE,
     mixed::DOUBLE,

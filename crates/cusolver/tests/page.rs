@@ -29,6 +29,8 @@ argument only the status says so, and `devInfo` is not written. A null pointer i
 | `potrf`, `getrf`, `geqrf` and what uses their factors | LAPACK's, in blocks of 48 columns (QR: 32): pivots are the first of the largest `|re| + |im|` of a column. |
 | `syevd`, `syevdx`, `syevj`, `sygvd` and their kin | Householder's tridiagonal form, then implicit QL steps in double precision. A range is chosen from all values. `syevj` is not Jacobi's method: \
 its tolerance and sweeps are remembered, it tells 1 sweep and the residual that it has reached, and values always ascend. |
+| `cusolverDnXgeev` | Hessenberg's form, then Francis' steps (of complex matrices, steps with one shift) in double precision, and vectors by substitution. Nothing is \
+balanced. Values stand as on the diagonal of Schur's form. Left vectors are `CUSOLVER_STATUS_INVALID_VALUE`. |
 | `gesvd`, `gesvdj`, `gesvdaStridedBatched`, `gesvdp`, `gesvdr` | Golub and Kahan's bidiagonal form (of R, if there are many more rows than columns), then the steps of Demmel and Kahan in double precision. All \
 are exact to the same bound: nothing is perturbed, approximated or sampled. |
 | `gesv` and `gels` of mixed precision | factors in the type of the matrix: nothing is refined, and the iterations that they tell are 0. |
@@ -48,7 +50,7 @@ Nothing is computed by functions of C's mathematical library.
 
 With `u` the unit of rounding of the type (2^-24, 2^-53), `n` the larger size and `c = 40 (n + 4) u`: every element of `A - L L^H`, `A - Q R`, `A - U S V^H` and \
 `A - V W V^H` is within `c |A|` (Frobenius norm; the least normal number of the type, if it is larger), of `P A - L U` within `c |L| |U|`. `Q`, `U` and `V` are unitary within `c`. Eigenvalues and singular values \
-are within `c |A|`. Residuals of solutions are within `c |A| (1 + |X|)`, with factors LU `c |L| |U| (1 + |X|)`. The tests check all this with products of twice the precision, \
+are within `c |A|`. `A V - V W` of a matrix without symmetry is within `c |A|`, too. Residuals of solutions are within `c |A| (1 + |X|)`, with factors LU `c |L| |U| (1 + |X|)`. The tests check all this with products of twice the precision, \
 and spectra that are known because the matrix was made from them: `PTXVM_SHAPES=10000 cargo test -p ptxvm-cusolver --test differential` (last run 2026-11-30).
 
 ## What they do

@@ -1,6 +1,7 @@
 //! Has the compiler make the large functions here, once for each type of numbers: crates that use them then need not, in builds that share
 //! generics among crates, as those of tests do.
 
+use crate::general::General;
 use crate::number::{C32, C64, Scalar};
 use crate::operand::Dense;
 use crate::reflections::Reflections;
@@ -23,6 +24,7 @@ struct Instances<T: Scalar>(
     fn(&Triangle<T>, &mut Dense<T>, usize),
     fn(&Triangle<T>, &Dense<T>, usize) -> Dense<T>,
     fn(&Dense<T>, usize) -> Dense<T>,
+    fn(&Dense<T>, usize, bool) -> General,
 );
 
 macro_rules! instances {
@@ -41,6 +43,7 @@ macro_rules! instances {
             Triangle::<$ty>::solve,
             Triangle::<$ty>::times,
             crate::adjoint::<$ty>,
+            crate::general::<$ty>,
         );
     )* };
 }

@@ -210,8 +210,6 @@ refused! { API: Status;
     cusolverDnSyevdx_bufferSize
     cusolverDnXfillRandNormalOnDevice
     cusolverDnXfillRandNormalOnHost
-    cusolverDnXgeev
-    cusolverDnXgeev_bufferSize
     cusolverDnXhetrf
     cusolverDnXhetrf_bufferSize
     cusolverDnXhetrs

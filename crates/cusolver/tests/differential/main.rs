@@ -8,6 +8,7 @@ mod rig;
 
 mod contract;
 mod forms;
+mod general;
 mod singular;
 mod solve;
 mod spectrum;
