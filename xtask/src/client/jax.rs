@@ -9,7 +9,7 @@ use super::{Outcome, Site, succeed};
 /// The newest release for Python 3.11.
 const RELEASE: &str = "0.10.2";
 
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 15] = [
     "lax_control_flow_test.py",
     "nn_test.py",
     "lax_numpy_reducers_test.py",
@@ -17,6 +17,13 @@ const MODULES: [&str; 9] = [
     "lax_scipy_test.py",
     "image_test.py",
     "lax_vmap_test.py",
+    "lax_numpy_indexing_test.py",
+    // Libraries of ptxvm's.
+    "fft_test.py",
+    "linalg_test.py",
+    "lobpcg_test.py",
+    "qdwh_test.py",
+    "svd_test.py",
     // Pallas, with kernels of Triton.
     "pallas/triton_pallas_test.py",
     "pallas/gpu_ops_test.py",
@@ -50,7 +57,7 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
         ],
         // Control flow takes 15 minutes on two cores, and more beside other work.
         limit: 3600,
-        least: 1100,
+        least: 1600,
         share: 99,
         ..Suite::default()
     };
