@@ -332,6 +332,18 @@ fn conditional_nodes_have_work_of_libraries() {
     ends!(NOT_SUPPORTED, cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
 }
 
+/// What a graph has already is no part of a capture, which need not come behind it.
+#[test]
+fn a_capture_adds_to_a_graph() {
+    start();
+    let (graph, data) = (graph(), numbers(2));
+    let condition = condition(graph, 0, 0);
+    add_kernel(graph, function(c"count"), &[], [data, condition]);
+    fill_with(graph, data + 4, 7);
+    run(instantiate(graph));
+    assert_eq!((word(data), word(data + 4)), (1, 7));
+}
+
 #[test]
 fn bad_conditional_nodes_are_refused() {
     start();

@@ -20,6 +20,8 @@ pub struct Capture {
     id: u64,
     /// The stream in which it began.
     origin: u64,
+    /// The nodes that the graph had before, which nothing needs to wait for.
+    before: Vec<Arc<Node>>,
     /// Whether the program requested something that cannot be captured.
     invalid: Mutex<bool>,
 }
@@ -164,7 +166,8 @@ fn begin(stream: &Stream, graph: Arc<Graph>, behind: Vec<Arc<Node>>, mode: u32) 
     if state.is_some() {
         return Err(Status::CUDA_ERROR_ILLEGAL_STATE);
     }
-    let capture = Capture { graph, id: number(), origin: stream.id, invalid: Mutex::new(false) };
+    let before = graph.nodes();
+    let capture = Capture { graph, id: number(), origin: stream.id, before, invalid: Mutex::new(false) };
     *state = Some(CaptureState { capture: Arc::new(capture), behind, handles: Vec::new() });
     Ok(())
 }
@@ -187,7 +190,9 @@ fn end(stream: &Stream) -> Result<Arc<Graph>, Status> {
     }
     let content = lock(&capture.graph.content);
     let is_last = |node: &Node| content.edges.iter().all(|(from, _)| *from != node.id);
-    let is_joined = |node: &Arc<Node>| of_stream.behind.iter().any(|other| Arc::ptr_eq(other, node));
+    let is_joined = |node: &Arc<Node>| {
+        of_stream.behind.iter().chain(&capture.before).any(|other| Arc::ptr_eq(other, node))
+    };
     if content.nodes.iter().any(|node| is_last(node) && !is_joined(node)) {
         return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     }
