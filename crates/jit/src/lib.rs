@@ -5,7 +5,7 @@
 //! code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and then the next 16.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
-//! - `straight`: which operations between barriers can be ([`straight`]); `traces`: those of basic blocks one behind the other
+//! - `sections`: which operations between barriers can be ([`straight`](fn@straight)): `straight`, those of a basic block; `traces`, of several
 //! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
@@ -38,6 +38,7 @@ mod live;
 mod loops;
 mod native;
 mod operation;
+mod sections;
 mod straight;
 mod traces;
 mod translate;
@@ -47,7 +48,8 @@ use ir::Slot;
 pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops, uniform};
 pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED, Steps};
-pub use straight::{Item, MOST_POINTERS, Pointer, Straight, StraightBlocks, straight};
+pub use sections::{StraightBlocks, straight};
+pub use straight::{Item, MOST_POINTERS, Pointer, Straight, Visited};
 pub use traces::Trace;
 
 /// The most slots of 4 and 8 bytes that pass from block to block of a loop, or into it.

@@ -12,14 +12,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use diag::Span;
-use ir::{Base, Function, Guard, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
-use isa::{Form, Picks, Space};
+use ir::{Base, Block, Function, Guard, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
+use isa::Space;
 
-use crate::kinds::{Flow, Here, Kind, Kinds, Starts};
+use crate::kinds::{Flow, Here, Kind, Starts};
 use crate::live::Liveness;
 use crate::loops::{Body, End, Loop, Parts};
 use crate::operation::Operation;
-use crate::traces::{Trace, Visited, traces};
 use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
 
 /// The most registers with addresses.
@@ -68,17 +67,6 @@ impl Item {
     }
 }
 
-/// The basic blocks of a function with sections.
-#[derive(Debug, Default)]
-pub struct StraightBlocks {
-    /// Their indices, and what they consist of.
-    pub blocks: Vec<(u32, Vec<Item>)>,
-    /// Basic blocks that native code may compute together.
-    pub traces: Vec<Trace>,
-    /// The widths of slots behind those of the function, for values that are computed before their slot is free.
-    pub temporaries: Vec<Width>,
-}
-
 /// Accesses at the same register.
 #[derive(Clone, Copy, Debug)]
 pub struct Pointer {
@@ -109,21 +97,24 @@ pub(crate) enum Class {
     Other,
 }
 
-/// The operations of a function that native code computes together. `steps`: as for [`loops`](crate::loops).
-pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> StraightBlocks {
-    let kinds = Kinds::of(function, &steps);
-    let mut found = StraightBlocks::default();
-    let starts = Starts::of(function, &kinds, &steps);
-    for index in 0..function.blocks.len() as u32 {
-        let mut finder = Finder::new(function, &[Visited::by_all(index)], &starts, &mut found.temporaries);
-        finder.find();
-        if finder.items.iter().any(|item| item.section().is_some()) {
-            let items = finder.items;
-            found.blocks.push((index, items));
-        }
+/// A basic block of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Visited {
+    /// Its index in the function.
+    pub block: u32,
+    /// The lanes that are there. `None`: all.
+    pub lanes: Option<Guard>,
+}
+
+impl Visited {
+    /// A basic block that all lanes execute.
+    pub(crate) fn by_all(block: u32) -> Visited {
+        Visited { block, lanes: None }
     }
-    found.traces = traces(function, &starts, &mut found.temporaries);
-    found
+
+    pub(crate) fn of(self, function: &Function) -> &Block {
+        &function.blocks[self.block as usize]
+    }
 }
 
 /// Finds the sections of a basic block, or what basic blocks one behind the other make together.
@@ -276,7 +267,8 @@ impl<'f> Finder<'f> {
         self.live.leaves(at, slot) || !self.live.readers(at, slot).all(is_vector)
     }
 
-    fn find(&mut self) {
+    /// What a basic block consists of.
+    pub fn items(mut self) -> Vec<Item> {
         for at in 0..self.ops.len() {
             let mut class = self.class(at);
             let goes_on = match &class {
@@ -296,6 +288,7 @@ impl<'f> Finder<'f> {
             self.go_on(at);
         }
         self.end(self.ops.len());
+        self.items
     }
 
     /// The section has room for operation `at`, and nothing in it hinders.

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use ir::{Block, BlockId, Function, Guard, Op, OpKind, Slot, Terminator, Touch, Width};
+use ir::{BlockId, Function, Guard, Op, OpKind, Slot, Terminator, Touch, Width};
 use isa::CmpOp;
 
 use crate::kinds::{Here, Starts};
-use crate::straight::{Class, Finder, Straight};
+use crate::straight::{Class, Finder, Straight, Visited};
 
 /// The most basic blocks of a trace.
 const MOST_BLOCKS: usize = 32;
@@ -31,26 +31,6 @@ pub struct Trace {
     pub section: Straight,
     /// What the interpreter computes last: it copies temporaries to the slots that they are for.
     pub after: Vec<Op>,
-}
-
-/// A basic block of a trace.
-#[derive(Clone, Copy, Debug)]
-pub struct Visited {
-    /// Its index in the function.
-    pub block: u32,
-    /// The lanes that are there. `None`: all.
-    pub lanes: Option<Guard>,
-}
-
-impl Visited {
-    /// A basic block that all lanes execute.
-    pub(crate) fn by_all(block: u32) -> Visited {
-        Visited { block, lanes: None }
-    }
-
-    pub(crate) fn of(self, function: &Function) -> &Block {
-        &function.blocks[self.block as usize]
-    }
 }
 
 /// The traces of a function. None begins where another one comes through. `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).

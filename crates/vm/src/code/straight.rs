@@ -14,7 +14,6 @@ use machine::NativeCode;
 use super::Op;
 use super::build::Builder;
 use super::native::steps_in_line;
-use super::trace::may_end;
 use super::{Block, Guard, Kind, perf};
 use crate::registers::SlotRef;
 
@@ -240,11 +239,7 @@ impl Builder<'_> {
         for (index, block) in found.blocks.into_iter().map(of_block) {
             blocks[index as usize].straight = Some(block);
         }
-        for (index, trace) in self.traces(found.traces, host, &slots) {
-            if may_end(&blocks[trace.last as usize].terminator) {
-                blocks[index as usize].trace = Some(trace);
-            }
-        }
+        self.traces(found.traces, host, &slots, blocks);
     }
 
     pub(super) fn section(

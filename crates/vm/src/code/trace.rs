@@ -8,7 +8,7 @@ use machine::NativeCode;
 
 use super::build::{Builder, slice_cost};
 use super::straight::holds;
-use super::{Guard, Op, Straight, Terminator};
+use super::{Block, Guard, Op, Straight, Terminator};
 use crate::registers::SlotRef;
 
 /// Basic blocks that native code takes all lanes through together.
@@ -79,22 +79,27 @@ impl Trace {
 }
 
 impl Builder<'_> {
-    /// The traces with the indices of their first basic blocks.
+    /// Gives basic blocks the traces that begin with them.
     pub(super) fn traces(
         &self,
         found: Vec<jit::Trace>,
         host: Host,
         slots: &Arc<[SlotRef]>,
-    ) -> Vec<(u32, Box<Trace>)> {
-        let trace = |found: jit::Trace| {
-            let (first, last) = (found.path.first()?.block, found.path.last()?.block);
+        blocks: &mut [Block],
+    ) {
+        for found in found {
+            let (Some(first), Some(last)) = (found.path.first(), found.path.last()) else { continue };
+            let (first, last) = (first.block, last.block);
+            if !may_end(&blocks[last as usize].terminator) {
+                continue;
+            }
             let visits = found.path.iter().map(|visited| {
                 let block = &self.function.blocks[visited.block as usize];
                 (visited.lanes.map(|lanes| lanes.map(|slot| self.slot(slot))), block)
             });
             let cost = |block: &ir::Block| block.instructions.len() as u64;
             let ops = |ops: &[ir::Op]| ops.iter().map(|op| self.op(op)).collect();
-            let trace = Trace {
+            blocks[first as usize].trace = Some(Box::new(Trace {
                 before: ops(&found.before),
                 ways: found.ways.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
                 after: ops(&found.after),
@@ -105,14 +110,12 @@ impl Builder<'_> {
                 visits: AtomicU32::new(0),
                 credit: AtomicI32::new(CREDIT),
                 section: self.section(first, found.section, host, slots),
-            };
-            Some((first, Box::new(trace)))
-        };
-        found.into_iter().filter_map(trace).collect()
+            }));
+        }
     }
 }
 
 /// Lanes may part at a barrier for some threads, before the basic block that it ends.
-pub(super) fn may_end(terminator: &Terminator) -> bool {
+fn may_end(terminator: &Terminator) -> bool {
     !matches!(terminator, Terminator::Barrier(barrier) if barrier.threads.is_some())
 }
