@@ -33,19 +33,17 @@ pub struct Trace {
     pub after: Vec<Op>,
 }
 
-/// The traces of a function. None begins where another one comes through. `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
+/// The traces of a function. None begins where another one comes through, or with a basic block that only jumps.
+/// `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
 pub(crate) fn traces(function: &Function, starts: &Starts, temporaries: &mut Vec<Width>) -> Vec<Trace> {
-    let mut found = Vec::new();
-    let mut headers = BTreeSet::new();
-    for (from, block) in (0..).zip(&function.blocks) {
-        headers.extend(block.terminator.successors().iter().map(|to| to.0).filter(|&to| to <= from));
-    }
+    let (mut found, ways) = (Vec::new(), Ways::of(function));
     let mut passed = vec![false; function.blocks.len()];
-    for first in 0..function.blocks.len() as u32 {
-        if passed[first as usize] {
+    for (first, block) in (0..).zip(&function.blocks) {
+        let only_jumps = block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
+        if passed[first as usize] || only_jumps {
             continue;
         }
-        let mut path = candidates(function, starts, &headers, first);
+        let mut path = ways.candidates(starts, first);
         while path.len() > 1 {
             match Finder::new(function, &path, starts, temporaries).trace(&path) {
                 Ok(trace) => {
@@ -68,74 +66,95 @@ fn shorten(path: &mut Vec<Visited>, most: usize) {
     }
 }
 
-/// The basic blocks that lanes are likely to come to, one behind the other. A loop is native code of another kind. `headers`: where
-/// loops begin.
-fn candidates(function: &Function, starts: &Starts, headers: &BTreeSet<u32>, first: u32) -> Vec<Visited> {
-    let mut path = vec![Visited::by_all(first)];
-    let mut here = starts.at(first);
-    while path.len() < MOST_BLOCKS - 1 {
-        let last = path[path.len() - 1];
-        let block = last.of(function);
-        block.ops.clone().for_each(|op| here.pass(op));
-        let (some, next) = match block.terminator {
-            Terminator::Jump(next) => (None, next),
-            // A branch often leads around what only some lanes do: those out of bounds.
-            Terminator::Branch { pred, taken, otherwise, .. }
-                if taken.0 > last.block && is_together(function, &here, pred) =>
-            {
-                (None, otherwise)
+/// Which way lanes are likely to go.
+struct Ways<'f> {
+    function: &'f Function,
+    /// Where loops begin.
+    headers: BTreeSet<u32>,
+    /// The predicates that hold for a certain index, or for all others. Where an index is compared with a bound, all lanes of a gang are
+    /// likely to be on one side.
+    picked: BTreeSet<Slot>,
+}
+
+impl<'f> Ways<'f> {
+    fn of(function: &'f Function) -> Ways<'f> {
+        let mut ways = Ways { function, headers: BTreeSet::new(), picked: BTreeSet::new() };
+        for (from, block) in (0..).zip(&function.blocks) {
+            ways.headers.extend(block.terminator.successors().iter().map(|to| to.0).filter(|&to| to <= from));
+        }
+        for op in function.prologue.iter().chain(&function.ops) {
+            let OpKind::Pure { picks, dst, .. } = &op.kind else { continue };
+            if matches!(picks.cmp(), Some(CmpOp::Eq | CmpOp::Ne)) {
+                ways.picked.extend(dst.iter().flatten());
             }
-            Terminator::Branch { .. } => match around(function, last.block) {
-                Some((some, next)) => (Some(some), next),
-                None => break,
-            },
-            _ => break,
-        };
-        let from = some.map_or(last.block, |some| some.block);
-        let is_loop = |to: u32| headers.contains(&to);
-        if next.0 <= from || is_loop(next.0) || some.is_some_and(|some| is_loop(some.block)) {
-            break;
         }
-        if let Some(some) = some {
-            let pred = some.lanes.map_or(Slot(0), |lanes| lanes.slot);
-            some.of(function).ops.clone().for_each(|op| here.pass_some(op, pred));
-            path.push(some);
-        }
-        path.push(Visited::by_all(next.0));
+        ways
     }
-    path
-}
 
-/// Whether all lanes of a gang are likely to go one way. Where an index is compared with a bound, they are; where it must be a certain
-/// one, they are not.
-fn is_together(function: &Function, here: &Here, pred: Slot) -> bool {
-    let picks = |op: &Op| {
-        let OpKind::Pure { picks, dst, .. } = &op.kind else { return false };
-        dst.contains(&Some(pred)) && matches!(picks.cmp(), Some(CmpOp::Eq | CmpOp::Ne))
-    };
-    let picks_lanes = || function.prologue.iter().chain(&function.ops).any(picks);
-    here.is_uniform(pred) || !here.varies(pred) && !picks_lanes()
-}
+    /// The basic blocks that lanes are likely to come to, one behind the other. A loop is native code of another kind.
+    fn candidates(&self, starts: &Starts, first: u32) -> Vec<Visited> {
+        let mut path = vec![Visited::by_all(first)];
+        let mut here = starts.at(first);
+        while path.len() < MOST_BLOCKS - 1 {
+            let last = path[path.len() - 1];
+            let block = last.of(self.function);
+            block.ops.clone().for_each(|op| here.pass(op));
+            let (some, next) = match block.terminator {
+                Terminator::Jump(next) => (None, next),
+                // A branch often leads around what only some lanes do: those out of bounds.
+                Terminator::Branch { pred, taken, otherwise, .. }
+                    if taken.0 > last.block && self.is_together(&here, pred) =>
+                {
+                    (None, otherwise)
+                }
+                Terminator::Branch { .. } => match self.around(last.block) {
+                    Some((some, next)) => (Some(some), next),
+                    None => break,
+                },
+                _ => break,
+            };
+            let from = some.map_or(last.block, |some| some.block);
+            let is_loop = |to: u32| self.headers.contains(&to);
+            if next.0 <= from || is_loop(next.0) || some.is_some_and(|some| is_loop(some.block)) {
+                break;
+            }
+            if let Some(some) = some {
+                let pred = some.lanes.map_or(Slot(0), |lanes| lanes.slot);
+                some.of(self.function).ops.clone().for_each(|op| here.pass_some(op, pred));
+                path.push(some);
+            }
+            path.push(Visited::by_all(next.0));
+        }
+        path
+    }
 
-/// A small basic block that a branch leads some lanes around, and the next one, where they meet.
-fn around(function: &Function, last: u32) -> Option<(Visited, BlockId)> {
-    let Terminator::Branch { pred, negated, taken, otherwise } = function.blocks[last as usize].terminator
-    else {
-        return None;
-    };
-    [(otherwise, taken, !negated), (taken, otherwise, negated)].into_iter().find_map(
-        |(some, next, negated)| {
-            let block = &function.blocks[some.index()];
-            let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
+    /// Whether all lanes of a gang are likely to go one way.
+    fn is_together(&self, here: &Here, pred: Slot) -> bool {
+        here.is_uniform(pred) || !here.varies(pred) && !self.picked.contains(&pred)
+    }
+
+    /// A small basic block that a branch leads some lanes around, and the next one, where they meet.
+    fn around(&self, last: u32) -> Option<(Visited, BlockId)> {
+        let Terminator::Branch { pred, negated, taken, otherwise } =
+            self.function.blocks[last as usize].terminator
+        else {
+            return None;
+        };
+        let side = |(some, next, negated): (BlockId, BlockId, bool)| {
+            let block = &self.function.blocks[some.index()];
+            let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
+            let leads_on = block.terminator == Terminator::Jump(next) && some.0 > last;
+            if !leads_on || ops.len() > MOST_OF_SOME {
+                return None;
+            }
             let mut is_plain = ops.iter().all(|op| op.guard.is_none());
             let defines = &mut |slot: &mut Slot, touch| is_plain &= touch != Touch::Def || *slot != pred;
             ops.iter().for_each(|op| op.clone().visit(defines));
-            let leads_on = block.terminator == Terminator::Jump(next) && some.0 > last;
             let lanes = Some(Guard { slot: pred, negated });
-            let suits = ops.len() <= MOST_OF_SOME && is_plain && leads_on;
-            suits.then_some((Visited { block: some.0, lanes }, next))
-        },
-    )
+            is_plain.then_some((Visited { block: some.0, lanes }, next))
+        };
+        [(otherwise, taken, !negated), (taken, otherwise, negated)].into_iter().find_map(side)
+    }
 }
 
 impl Finder<'_> {

@@ -322,7 +322,7 @@ impl<'l> Gang<'l> {
             // An empty basic block that only jumps needs no active lanes.
             let passes =
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
-            trace = trace.filter(|_| !passes);
+            debug_assert!(!passes || trace.is_none(), "a trace begins with a basic block that only jumps");
             if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
                 self.registers.expand();
                 if path.mask == self.threads.everyone.mask {
