@@ -27,38 +27,40 @@ pub fn all(c: &mut Criterion, rows: &mut Vec<Row>) {
 }
 
 fn stencil(c: &mut Criterion, rows: &mut Vec<Row>) {
-    let device = Device::new();
-    let width = 2048usize;
-    let input = floats((width + 2) * (width + 2), 12);
-    let mut output = vec![0f32; width * width];
-    let (din, dout) =
-        (device.array(&input).expect("room"), device.zeros::<f32>(width * width).expect("room"));
-    let args = vec![Arg::from(&dout), Arg::from(&din), Arg::from(width as u32)];
-    let grid = [width as u32 / 32, width as u32 / 8, 1];
-    let kernel = Kernel::of_file(&file("blocks.ptx"), &device, "stencil", grid, [32, 8, 1], args);
-    kernel.run(1, None);
-    native::stencil(&input, &mut output, width);
-    assert_eq!(bits(&dout), bits_of(&output), "stencil");
-    compare(c, rows, "stencil 2048^2", Work::Bytes(width * width * 8), &kernel, || {
-        native::stencil(black_box(&input), black_box(&mut output), width);
-    });
+    let grid = [WIDTH as u32 / 32, WIDTH as u32 / 8, 1];
+    let input = floats((WIDTH + 2) * (WIDTH + 2), 12);
+    image(c, rows, ["stencil", "stencil 2048^2"], grid, &input, native::stencil);
 }
 
 fn transpose(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let grid = [WIDTH as u32 / 32, WIDTH as u32 / 32, 1];
+    let input = floats(WIDTH * WIDTH, 13);
+    image(c, rows, ["transpose", "transpose 2048^2"], grid, &input, native::transpose);
+}
+
+/// Columns and rows of an image.
+const WIDTH: usize = 2048;
+
+/// A kernel that makes an image of another, by blocks of 32 by 8 threads. `names`: of the kernel, and of its row.
+fn image(
+    c: &mut Criterion,
+    rows: &mut Vec<Row>,
+    names: [&'static str; 2],
+    grid: [u32; 3],
+    input: &[f32],
+    native: fn(&[f32], &mut [f32], usize),
+) {
     let device = Device::new();
-    let width = 2048usize;
-    let input = floats(width * width, 13);
-    let mut output = vec![0f32; width * width];
-    let (din, dout) =
-        (device.array(&input).expect("room"), device.zeros::<f32>(width * width).expect("room"));
-    let args = vec![Arg::from(&dout), Arg::from(&din), Arg::from(width as u32)];
-    let grid = [width as u32 / 32, width as u32 / 32, 1];
-    let kernel = Kernel::of_file(&file("blocks.ptx"), &device, "transpose", grid, [32, 8, 1], args);
+    let mut output = vec![0f32; WIDTH * WIDTH];
+    let (din, dout) = (device.array(input).expect("room"), device.zeros::<f32>(output.len()).expect("room"));
+    let args = vec![Arg::from(&dout), Arg::from(&din), Arg::from(WIDTH as u32)];
+    let [name, row] = names;
+    let kernel = Kernel::of_file(&file("blocks.ptx"), &device, name, grid, [32, 8, 1], args);
     kernel.run(1, None);
-    native::transpose(&input, &mut output, width);
-    assert_eq!(bits(&dout), bits_of(&output), "transpose");
-    compare(c, rows, "transpose 2048^2", Work::Bytes(width * width * 8), &kernel, || {
-        native::transpose(black_box(&input), black_box(&mut output), width);
+    native(input, &mut output, WIDTH);
+    assert_eq!(bits(&dout), bits_of(&output), "{name}");
+    compare(c, rows, row, Work::Bytes(output.len() * 8), &kernel, || {
+        native(black_box(input), black_box(&mut output), WIDTH);
     });
 }
 

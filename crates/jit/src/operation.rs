@@ -291,16 +291,16 @@ impl Operation {
         }
     }
 
-    /// Lets an operation with one result write another slot. `None`: it has more than one, or none.
-    pub fn rename_def(&mut self, to: Slot) -> Option<()> {
+    /// The slot that an operation with one result writes. `None`: it may have more than one, or none.
+    fn result(&mut self) -> Option<&mut Slot> {
         match self {
             Operation::Compare { .. }
             | Operation::CompareHalves { .. }
             | Operation::Store { .. }
-            | Operation::Shuffle { .. } => return None,
-            Operation::Load { dst, .. } => match dst[..] {
-                [Some(_)] => dst[0] = Some(to),
-                _ => return None,
+            | Operation::Shuffle { .. } => None,
+            Operation::Load { dst, .. } => match &mut dst[..] {
+                [Some(dst)] => Some(dst),
+                _ => None,
             },
             Operation::Float { dst, .. }
             | Operation::Bits { dst, .. }
@@ -314,8 +314,13 @@ impl Operation {
             | Operation::Select { dst, .. }
             | Operation::SelectHalves { dst, .. }
             | Operation::Logic { dst, .. }
-            | Operation::Pass { dst, .. } => *dst = to,
+            | Operation::Pass { dst, .. } => Some(dst),
         }
+    }
+
+    /// Lets an operation with one result write another slot. `None`: it may have more than one, or none.
+    pub fn rename_def(&mut self, to: Slot) -> Option<()> {
+        *self.result()? = to;
         Some(())
     }
 
@@ -327,20 +332,7 @@ impl Operation {
             }
             Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
             Operation::Shuffle { dst, pred, .. } => [*dst, *pred].into_iter().flatten().collect(),
-            Operation::Store { .. } => Vec::new(),
-            Operation::Float { dst, .. }
-            | Operation::Bits { dst, .. }
-            | Operation::Offset { dst, .. }
-            | Operation::ToInteger { dst, .. }
-            | Operation::Call { dst, .. }
-            | Operation::Convert { dst, .. }
-            | Operation::MulWide { dst, .. }
-            | Operation::Widen { dst, .. }
-            | Operation::Narrow { dst, .. }
-            | Operation::Select { dst, .. }
-            | Operation::SelectHalves { dst, .. }
-            | Operation::Logic { dst, .. }
-            | Operation::Pass { dst, .. } => vec![*dst],
+            other => other.clone().result().map(|dst| *dst).into_iter().collect(),
         }
     }
 

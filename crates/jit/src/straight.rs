@@ -158,6 +158,7 @@ struct Section {
 }
 
 impl<'f> Finder<'f> {
+    /// `path`: basic blocks of which each leads to the next one.
     pub fn new(
         function: &'f Function,
         path: &[Visited],

@@ -73,6 +73,7 @@ impl Operation {
         };
         let every = members.is_none_or(|members| literal(members) == Some(u32::MAX.into()));
         let pattern = ShufflePattern::new(mode, literal(b)? as u32, literal(c)? as u32);
+        // Its operands have 32 bits: the checker accepts no others.
         every.then(|| Operation::Shuffle { dst, pred, src: a, pattern: Box::new(pattern) })
     }
 

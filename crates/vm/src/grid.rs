@@ -486,9 +486,9 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             .map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.deadlock_fault()))))
     }
 
-    /// Whether a spinning block may still wait for what other host threads do, without another block that starts here. Each time
-    /// this was not enough, it waits half as long.
-    fn waits_for_others(&mut self) -> bool {
+    /// Counts a time slice in which a block spun. Returns whether to wait for what other host threads do, and to start no other block
+    /// here. Each time this was not enough, it waits half as long.
+    fn polls_others(&mut self) -> bool {
         if self.work.runners.load(Ordering::Relaxed) == 1 {
             return false;
         }
@@ -561,7 +561,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 } else {
                     self.flight.push_front(flight);
                 }
-                self.start_more = gives_way && !(spinning && self.waits_for_others());
+                self.start_more = gives_way && !(spinning && self.polls_others());
                 self.detect_deadlock()?;
             }
         }

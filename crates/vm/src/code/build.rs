@@ -25,11 +25,13 @@ use crate::registers::SlotRef;
 pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: bool) -> Code {
     let (program, reached) = (launch.program(), &launch.kernel().reached);
     let counts = Counts::default();
-    let context = Context { launch, path, sections };
     let all = program.functions.iter().zip(&program.module.functions).zip(reached);
     let functions = all
         .map(|((function, checked), reached)| {
             let (function, body) = function.as_ref().zip(checked.body.as_ref()).filter(|_| *reached)?;
+            // A loop of the kernel may call a function.
+            let sections = sections || !checked.is_entry;
+            let context = Context { launch, path, sections };
             Some(Builder::new((function, &checked.name), body, context, lanes, &counts).function())
         })
         .collect();

@@ -64,6 +64,15 @@ pub(crate) struct StraightBlock {
     pace: Pace,
 }
 
+/// Whether code that has been visited so often is worth compiling.
+pub(super) fn is_hot(when: NativeCode, visits: &AtomicU32) -> bool {
+    match when {
+        NativeCode::Hot => visits.load(Ordering::Relaxed) >= COLD,
+        NativeCode::Always => true,
+        _ => false,
+    }
+}
+
 /// Whether a guard holds in all lanes. `uniform`: the value of a slot that is the same in all of them.
 pub(super) fn holds(guard: &Guard, uniform: impl Fn(SlotRef) -> Option<u64>) -> bool {
     uniform(guard.slot).is_some_and(|value| (value != 0) != guard.negated)
@@ -111,7 +120,7 @@ impl Straight {
 }
 
 /// How often a basic block is interpreted before both ways are tried.
-const COLD: u32 = 32;
+pub(super) const COLD: u32 = 32;
 /// So many visits go one way, and then as many the other. The first of them are not measured.
 const TURN: u32 = 8;
 const FIRST: u32 = 2;
@@ -157,11 +166,7 @@ impl StraightBlock {
 
     /// Whether native code is worth compiling. Without a gang it is the faster way, too, where the interpreter is as fast in a gang.
     pub fn is_hot(&self, when: NativeCode) -> bool {
-        match when {
-            NativeCode::Hot => self.pace.visits.load(Ordering::Relaxed) >= COLD,
-            NativeCode::Always => true,
-            _ => false,
-        }
+        is_hot(when, &self.pace.visits)
     }
 
     /// Notes how long a visit of so many lanes took.

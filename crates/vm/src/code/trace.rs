@@ -7,7 +7,7 @@ use jit::Host;
 use machine::NativeCode;
 
 use super::build::{Builder, slice_cost};
-use super::straight::holds;
+use super::straight::{COLD, holds, is_hot};
 use super::{Block, Guard, Op, Straight, Terminator};
 use crate::registers::SlotRef;
 
@@ -33,32 +33,23 @@ pub(crate) struct Trace {
     credit: AtomicI32,
 }
 
-/// How often the first basic block runs before the trace is tried.
-const COLD: u32 = 32;
+/// How many failures in a row end the trials.
 const CREDIT: i32 = 64;
 
 impl Trace {
     /// Whether a visit of the first basic block tries to go the whole way.
     #[inline]
     pub fn is_tried(&self, when: NativeCode) -> bool {
-        match when {
-            NativeCode::Always => true,
-            NativeCode::Hot if self.visits.load(Ordering::Relaxed) < COLD => {
-                self.visits.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-            NativeCode::Hot => self.credit.load(Ordering::Relaxed) > 0,
-            _ => false,
+        if when == NativeCode::Hot && self.visits.load(Ordering::Relaxed) < COLD {
+            self.visits.fetch_add(1, Ordering::Relaxed);
+            return false;
         }
+        self.is_hot(when) && (when == NativeCode::Always || self.credit.load(Ordering::Relaxed) > 0)
     }
 
     /// As [`StraightBlock::is_hot`](super::StraightBlock::is_hot).
     pub fn is_hot(&self, when: NativeCode) -> bool {
-        match when {
-            NativeCode::Always => true,
-            NativeCode::Hot => self.visits.load(Ordering::Relaxed) >= COLD,
-            _ => false,
-        }
+        is_hot(when, &self.visits)
     }
 
     /// Notes whether lanes went the whole way.
