@@ -345,7 +345,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let trees = node.operands.iter();
         let elements: SmallVec<[Box<Lowered>; 4]> =
             trees.map(|tree| Box::new(self.lower_vector_element(tree))).collect();
-        let ty = self.type_of_elements(&elements);
+        let mut ty = self.type_of_elements(&elements);
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4)
             || count == 8 && self.longest_vector >= 8
@@ -358,6 +358,7 @@ impl<'a> BodyChecker<'_, 'a> {
             let message = "Unable to infer type of vector elements (assuming .b8)";
             let help = "at least one element must be a register";
             self.sink().error(Code::UntypedVector, node.span, message).help(help);
+            ty = Some(Type::B8);
         }
         Value::Vector(elements, ty)
     }

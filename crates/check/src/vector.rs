@@ -63,7 +63,7 @@ pub(crate) fn fit_vector(
             }
             Verdict::Fits(Operand::Vector(elements.iter().map(|&e| Operand::Special(e)).collect()))
         }
-        Value::Vector(elements, ty) => match fit_elements(elements, *ty, place, complaints) {
+        Value::Vector(elements, ty) => match fit_elements(elements, *ty, place, count, complaints) {
             Verdict::Fits(Operand::Vector(operands)) if operands.len() != count => {
                 size_mismatch(lowered, place, count, complaints)
             }
@@ -108,11 +108,12 @@ pub(crate) fn fit_vector(
     }
 }
 
-/// Fits the elements of a vector whose registers have this type.
+/// Fits the elements of a vector whose registers have this type. `count`: how many elements the instruction wants.
 fn fit_elements(
     elements: &[Box<Lowered>],
     ty: Option<Type>,
     place: &Place,
+    count: usize,
     complaints: &mut Complaints,
 ) -> Verdict {
     let writes = place.spec.access == Access::Write;
@@ -128,13 +129,19 @@ fn fit_elements(
         check_alike(elements, place, complaints);
     }
     let of_call = place.context.has(Property::Calls);
+    // Stores of 32 bytes can leave elements out. The manual does not say so; ptxas 12.9 and 13.5 accept it.
+    let stores_some =
+        place.context.form.action == Action::Effect(Effect::St) && wanted.bits() * count as u32 == 256;
     let mut operands = Vec::with_capacity(elements.len());
     for element in elements {
         let verdict = match element.value {
-            Value::Sink if writes => Verdict::Fits(Operand::Sink),
+            Value::Sink if writes || stores_some => Verdict::Fits(Operand::Sink),
+            // ptxas names the first only.
+            Value::Sink if operands.contains(&Operand::Sink) => Verdict::Fits(Operand::Sink),
             Value::Sink => {
                 let message = "Sink '_' not allowed as a source operand".to_owned();
-                complain(complaints, Code::Sink, element.span, message, None);
+                let help = "write a register or a constant";
+                complain(complaints, Code::Sink, element.span, message, Some(help));
                 Verdict::Fits(Operand::Sink)
             }
             Value::Unknown => Verdict::Fits(Operand::Sink),

@@ -5,7 +5,7 @@ use isa::{Access, Effect, Mod, Space, SpecialRegister, SpecialValue, Type};
 use machine::{FaultKind, STACK_BASE, Special};
 
 use crate::Step;
-use crate::memory::number;
+use crate::memory::{Address, number};
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT};
 
 /// Default alignment of `alloca`, in bytes.
@@ -241,11 +241,29 @@ impl Cpu<'_, '_> {
         };
         let ty = i.picks.ty(0);
         let bytes = ty.bytes() as usize;
+        let address = self.address(address, i.picks.space());
+        if parts.contains(&Operand::Sink) {
+            return self.st_some(address, parts, ty);
+        }
         let mut data = [0; MOST_BYTES];
         for (part, place) in parts.iter().zip(data.chunks_mut(bytes)) {
             place.copy_from_slice(&self.value(part, ty).to_le_bytes()[..bytes]);
         }
-        self.write(self.address(address, i.picks.space()), &data[..bytes * parts.len()])
+        self.write(address, &data[..bytes * parts.len()])
+    }
+
+    /// A store that leaves elements out. Its address is aligned as that of one with all of them.
+    fn st_some(&mut self, address: Address, parts: &[Operand], ty: Type) -> Step {
+        let bytes = u64::from(ty.bytes());
+        let all = bytes * parts.len() as u64;
+        if !address.at.is_multiple_of(all) {
+            return Err(self.access_fault(FaultKind::Misaligned, address, all, true));
+        }
+        let stored = (0..).zip(parts).filter(|(_, part)| **part != Operand::Sink);
+        for (place, part) in stored {
+            self.store(address.offset(place * bytes), bytes, self.value(part, ty))?;
+        }
+        Ok(())
     }
 
     pub fn brx_idx(&mut self, i: &Instruction) -> Step<Flow> {

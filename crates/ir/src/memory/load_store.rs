@@ -60,6 +60,23 @@ impl<S: Copy, A: Copy> Store<S, A> {
     }
 }
 
+/// Faults where an address is no multiple of `bytes`: before a store that leaves elements out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckAlignment<A = Address> {
+    pub address: A,
+    pub bytes: u32,
+}
+
+impl<A: Copy> CheckAlignment<A> {
+    pub(super) fn map<S: Copy, M: MapOperands<S, A>>(&self, to: &mut M) -> CheckAlignment<M::Address> {
+        CheckAlignment { address: to.address(self.address), bytes: self.bytes }
+    }
+
+    pub(super) fn accesses<S>(&self) -> Accesses<S, A> {
+        Accesses::new()
+    }
+}
+
 impl Lowering<'_> {
     /// Order and scope of `ld` and `st`. A loop around a strong access may wait for other threads, so it must let
     /// them run. A release alone waits for nothing.
@@ -129,6 +146,9 @@ impl Lowering<'_> {
             Operand::Vector(parts) => &parts[..],
             one => std::slice::from_ref(one),
         };
+        if parts.contains(&Operand::Sink) {
+            return self.store_some(guard, address, parts, ty, semantics);
+        }
         let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
         for part in parts {
             if ty.bits() > 64 {
@@ -141,6 +161,35 @@ impl Lowering<'_> {
         }
         let bytes = if ty.bits() > 64 { ty.bytes() / 2 } else { ty.bytes() };
         self.push(guard, OpKind::Store(Store { address, src: slots, bytes, semantics }));
+    }
+
+    /// Stores all but the elements that `_` leaves out: a store for each run of the others. Runs have the length and alignment of
+    /// a vector. ptxas compiles all to one instruction, so the address of all is aligned to the whole.
+    fn store_some(
+        &mut self,
+        guard: Option<Guard>,
+        address: Address,
+        parts: &[Operand],
+        ty: Type,
+        semantics: Semantics,
+    ) {
+        let bytes = ty.bytes();
+        self.push(guard, CheckAlignment { address, bytes: bytes * parts.len() as u32 });
+        let mut at = 0;
+        while at < parts.len() {
+            let fits = |&count: &usize| {
+                at.is_multiple_of(count)
+                    && parts.get(at..at + count).is_some_and(|run| !run.contains(&Operand::Sink))
+            };
+            let Some(count) = [4, 2, 1].into_iter().find(fits) else {
+                at += 1;
+                continue;
+            };
+            let src = parts[at..at + count].iter().map(|part| self.stored(part, ty)).collect();
+            let address = Address { offset: address.offset + i64::from(bytes) * at as i64, ..address };
+            self.push(guard, OpKind::Store(Store { address, src, bytes, semantics }));
+            at += count;
+        }
     }
 
     /// The source of a store: the low bytes of a register of any width.

@@ -70,6 +70,7 @@ macro_rules! memory_operations {
 memory_operations! { $
     Atomic(Atomic<S, A>),
     AtomicWide(AtomicWide<S, A>),
+    CheckAlignment(CheckAlignment<A>),
     CopyAsync(CopyAsync<S, A>),
     CopyBulk(CopyBulk<S, A>),
     CopyTensor(TensorOp<S, A>),

@@ -15122,14 +15122,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15258,14 +15258,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15387,14 +15387,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15524,14 +15524,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15649,14 +15649,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15873,14 +15873,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -15995,14 +15995,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -25480,14 +25480,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -25604,14 +25604,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -25721,14 +25721,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -25846,14 +25846,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
@@ -25964,14 +25964,14 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V4, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {
                 when: &[Condition::Has(MODS_V8), Condition::TypeIn(0, TYPES_B32_U32_S32_F32)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_CONST_LOCAL_PARAM_PARAM_ENTRY_PARAM_FUNC_SH_1CD46041)],
-                    Fault::Vector,
+                    Fault::Says(Mod::V8, "global state space expected for feature '256 bit wide load/store'"),
                 ),
             },
             Rule {

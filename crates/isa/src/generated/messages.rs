@@ -932,7 +932,7 @@ pub static MESSAGES: &[Message] = &[
         case: Case {
             about: About::Illegal(&[Mod::Mmio]),
             opcodes: &[Opcode::Ld, Opcode::St],
-            when: &[When::Has(&[Mod::Cta, Mod::Cluster, Mod::Gpu])],
+            when: &[When::Has(&[Mod::Cta, Mod::Cluster, Mod::Gpu, Mod::V2, Mod::V4, Mod::V8])],
         },
         texts: Some(&["Modifier '.mmio' cannot be combined with modifier '.{with}'"]),
     },

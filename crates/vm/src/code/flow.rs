@@ -5,8 +5,8 @@ use machine::OperationKind;
 use smallvec::SmallVec;
 
 use super::{
-    Address, Base, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, TensorFactor, TensorMemory,
-    WarpOp,
+    Address, Base, Fragment, Kind, MatrixOp, MatrixSource, MemoryOp, Op, Pure, Store, TensorFactor,
+    TensorMemory, WarpOp,
 };
 use crate::registers::SlotRef;
 
@@ -66,6 +66,8 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             add(Load { bytes: load.bytes }, &[], &load.dst, base(&load.address), None);
         }
         Kind::Store(what) | Kind::StoreStrong(what) => store(what, &mut add),
+        // It has no effect on values.
+        Kind::Memory(op) if matches!(**op, MemoryOp::CheckAlignment(_)) => {}
         Kind::Memory(op) => {
             let Operands { uses, defs, decides } = Operands::of(|to| drop(op.map(to)));
             let kind = match (&uses[..], &defs[..]) {

@@ -208,6 +208,7 @@ impl Watcher {
             MemoryOp::StoreAsync(store) => u64::from(store.bytes) * store.src.len() as u64,
             MemoryOp::Atomic(_)
             | MemoryOp::AtomicWide(_)
+            | MemoryOp::CheckAlignment(_)
             | MemoryOp::CopyAsync(_)
             | MemoryOp::TensorMapReplace(_)
             | MemoryOp::TensorMapCopy(_)
