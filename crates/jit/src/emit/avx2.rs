@@ -17,6 +17,8 @@ use iced_x86::code_asm::{
 };
 
 use super::flow::bits_of;
+use isa::BoolOp;
+
 use super::host::{
     Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector, low_number,
 };
@@ -423,8 +425,8 @@ impl HostVectors for Avx2 {
         Ok(MASK)
     }
 
-    fn choose(&mut self, a: Vector, b: Vector, _: Mask, _: bool) -> Result {
-        Ok(self.vblendvps(S, ymm(b)?, ymm(a)?, T)?)
+    fn choose(&mut self, to: Vector, a: Vector, b: Vector, _: Mask, _: bool) -> Result {
+        Ok(self.vblendvps(ymm(to)?, ymm(b)?, ymm(a)?, T)?)
     }
 
     fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
@@ -461,6 +463,10 @@ impl HostVectors for Avx2 {
             self.vmovmskps(to, T)?;
         }
         Ok(())
+    }
+
+    fn combine_masks(&mut self, _: BoolOp, _: Mask, _: Mask, _: Mask) -> Result {
+        Err(Refused)
     }
 
     fn join_halves(&mut self, _: Mask) -> Result {

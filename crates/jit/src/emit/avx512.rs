@@ -13,6 +13,7 @@ use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, eax, ecx,
     get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
 };
+use isa::BoolOp;
 
 use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector};
 use super::{GROUP_LANES, NAN_BITS, Refused, Result};
@@ -397,9 +398,14 @@ impl HostVectors for Avx512 {
         Ok(mask)
     }
 
-    fn choose(&mut self, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result {
-        self.copy(Self::SCRATCH.into(), b, wide)?;
-        self.copy(Destination { register: Self::SCRATCH, mask: Some(mask) }, a, wide)
+    fn choose(&mut self, to: Vector, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result {
+        let (to, a, b) = (masked(zmm(to)?, mask), zmm(a)?, zmm(b)?);
+        if wide {
+            self.vpblendmq(to, b, a)?;
+        } else {
+            self.vpblendmd(to, b, a)?;
+        }
+        Ok(())
     }
 
     fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result {
@@ -427,6 +433,16 @@ impl HostVectors for Avx512 {
 
     fn mask_bits(&mut self, to: AsmRegister32, mask: Mask, _: bool) -> Result {
         Ok(self.kmovd(to, k(mask))?)
+    }
+
+    fn combine_masks(&mut self, op: BoolOp, to: Mask, a: Mask, b: Mask) -> Result {
+        let (to, a, b) = (k(to), k(a), k(b));
+        match op {
+            BoolOp::And => self.kandw(to, a, b)?,
+            BoolOp::Or => self.korw(to, a, b)?,
+            BoolOp::Xor => self.kxorw(to, a, b)?,
+        }
+        Ok(())
     }
 
     fn join_halves(&mut self, to: Mask) -> Result {

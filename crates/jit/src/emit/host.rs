@@ -9,7 +9,7 @@ use iced_x86::Register;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterXmm, CodeAssembler, CodeLabel, get_xmm, ptr,
 };
-use isa::{CmpOp, Rounding};
+use isa::{BoolOp, CmpOp, Rounding};
 
 use super::{Refused, Result};
 use crate::operation::{Bits, Conversion, Float, Half};
@@ -259,8 +259,8 @@ pub(super) trait HostVectors: Arithmetic {
     fn broadcast_place(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
     /// The lanes of a chunk for which a predicate holds.
     fn chosen(&mut self, chooser: Chooser, chunk: usize, wide: bool) -> Result<Mask>;
-    /// `a` for the lanes of the mask, otherwise `b`, in the scratch register.
-    fn choose(&mut self, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result;
+    /// `a` for the lanes of the mask, otherwise `b`.
+    fn choose(&mut self, to: Vector, a: Vector, b: Vector, mask: Mask, wide: bool) -> Result;
     /// Loads the number that offsets must be below, for `is_inside`.
     fn bound(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
     /// The lanes whose offset is below the bound in the scratch register and has none of some bits.
@@ -273,6 +273,8 @@ pub(super) trait HostVectors: Arithmetic {
     ) -> Result;
     /// A bit for each lane of a mask.
     fn mask_bits(&mut self, to: AsmRegister32, mask: Mask, wide: bool) -> Result;
+    /// Combines the lanes of two masks.
+    fn combine_masks(&mut self, op: BoolOp, to: Mask, a: Mask, b: Mask) -> Result;
     /// Puts the bits of `MASK` below those of a mask.
     fn join_halves(&mut self, to: Mask) -> Result;
     /// The bits of masks of all parts.

@@ -59,12 +59,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::SelectHalves { dst, src, preds } => {
                 self.each(self.parts, |this, part| this.select_halves(dst, src, preds, part))
             }
-            Operation::Logic { op, dst, src: [a, b] } => {
-                self.predicate(a, ecx)?;
-                self.predicate(b, edx)?;
-                self.combine(op)?;
-                self.define_predicate(dst)
-            }
+            Operation::Logic { op, dst, src } => self.logic(op, dst, src),
             Operation::Pass { dst, src, negated } => {
                 self.predicate(src, ecx)?;
                 if negated {
@@ -207,8 +202,29 @@ impl<H: HostVectors> Emitter<'_, H> {
     fn select(&mut self, wide: bool, dst: Slot, [a, b]: [Slot; 2], pred: Slot, chunk: usize) -> Result {
         let (a, b) = (self.bits(a, chunk)?, self.bits(b, chunk)?);
         let mask = self.chosen(pred, chunk, wide)?;
-        self.asm.choose(a, b, mask, wide)?;
-        self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide))
+        // Where a word has other lanes, finding these may change the mask.
+        if self.is_word(dst) && !self.asm.has_all() {
+            self.asm.choose(H::SCRATCH, a, b, mask, wide)?;
+            return self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
+        }
+        self.define((dst, chunk), false, |asm, dst| asm.choose(dst.register, a, b, mask, wide))
+    }
+
+    fn logic(&mut self, op: BoolOp, dst: Slot, [a, b]: [Slot; 2]) -> Result {
+        let has_masks = |slot| self.block.masks.contains_key(&slot);
+        // At most one of the sources comes from memory, and it is not overwritten before.
+        let stay = has_masks(a) && (has_masks(b) || b != dst) || has_masks(b) && a != dst;
+        if let Some(masks) = if stay { self.own_masks(dst) } else { None } {
+            for (part, to) in masks.into_iter().enumerate() {
+                let [a, b] = [self.chosen(a, part, false)?, self.chosen(b, part, false)?];
+                self.asm.combine_masks(op, to, a, b)?;
+            }
+            return Ok(());
+        }
+        self.predicate(a, ecx)?;
+        self.predicate(b, edx)?;
+        self.combine(op)?;
+        self.define_predicate(dst)
     }
 
     /// `ecx = ecx op edx`.
@@ -295,7 +311,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             };
         }
         // Masks that stay in their registers need no way through another one.
-        let masks = alone.filter(|p| !self.is_passed(*p)).and_then(|p| self.masks_of(p));
+        let in_masks = p.filter(|&p| q.is_none() && with.is_none_or(|(_, other)| other != p));
+        let masks = in_masks.and_then(|p| self.own_masks(p));
         let halves = if wide { 2 } else { 1 };
         if let Some(masks) = masks {
             for (part, to) in masks.into_iter().enumerate() {
@@ -306,6 +323,10 @@ impl<H: HostVectors> Emitter<'_, H> {
                 }
                 if wide {
                     self.asm.join_halves(to)?;
+                }
+                if let Some((op, other)) = with {
+                    let other = self.chosen(other, part, false)?;
+                    self.asm.combine_masks(op, to, to, other)?;
                 }
             }
             return Ok(());
@@ -358,7 +379,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     ) -> Result {
         for (dst, upper) in dst.into_iter().zip([false, true]) {
             let Some(dst) = dst else { continue };
-            let masks = if self.is_passed(dst) { None } else { self.masks_of(dst) };
+            let masks = self.own_masks(dst);
             let singles = [self.temporary()?, self.temporary()?];
             for part in 0..self.parts {
                 for (slot, single) in [a, b].into_iter().zip(singles) {
@@ -388,7 +409,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let low = self.temporary()?;
         for (pred, is_low) in preds.into_iter().zip([true, false]) {
             let mask = self.chosen(pred, part, false)?;
-            self.asm.choose(a, b, mask, false)?;
+            self.asm.choose(H::SCRATCH, a, b, mask, false)?;
             if is_low {
                 self.asm.copy(low.into(), H::SCRATCH, false)?;
             }

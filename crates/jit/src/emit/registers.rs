@@ -225,7 +225,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.mov(place, edx)?;
             return Ok(());
         }
-        let Some(masks) = self.masks_of(slot) else {
+        let Some(masks) = self.own_masks(slot) else {
             let used = |index| self.block.stored_masks.values().any(|other| *other == index);
             let known = self.block.stored_masks.get(&slot).copied();
             let free = || (0..MOST_PREDICATES).find(|&index| !used(index));
@@ -242,8 +242,11 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.source.predicates.iter().any(|value| value.slot == slot)
     }
 
-    /// The registers of a predicate that the basic block defines for itself. `None`: all are in use.
-    pub(super) fn masks_of(&mut self, slot: Slot) -> Option<Vec<Mask>> {
+    /// The registers of a predicate that the basic block defines for itself. `None`: it does not, or all are in use.
+    pub(super) fn own_masks(&mut self, slot: Slot) -> Option<Vec<Mask>> {
+        if self.is_passed(slot) {
+            return None;
+        }
         if let Some(masks) = self.block.masks.get(&slot) {
             return Some(masks.clone());
         }

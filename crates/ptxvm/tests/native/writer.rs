@@ -45,7 +45,7 @@ impl Writer {
             writer.text,
             ".version 9.0\n.target sm_90\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
-             .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>; .reg .b16 %h<4>;\n\
+             .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>, %o<3>; .reg .b16 %h<4>;\n\
              .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in; .shared .b32 sh[{}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
              mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
@@ -308,7 +308,44 @@ impl Writer {
         }
     }
 
+    /// Predicates of one basic block, joined with each other and with those of others, and selections by them.
+    fn predicates(&mut self) -> String {
+        let rng = &mut self.rng;
+        let mut pick = |all: &[&str]| all[rng.usize(..all.len())].to_owned();
+        let mut text = String::new();
+        for m in 0..3 {
+            let (compare, a, b) =
+                (pick(&["lt", "ne", "ge"]), pick(&["%r0", "%r2"]), pick(&["%r1", "%r3", "5"]));
+            let (ty, a, b) = match m {
+                1 => ("s64", "%d0".to_owned(), "%d1".to_owned()),
+                _ => ("s32", a, b),
+            };
+            write!(text, "setp.{compare}.{ty} %o{m}, {a}, {b};\n").unwrap();
+        }
+        for _ in 0..4 {
+            let (d, a, b) = (
+                pick(&["%o0", "%o1", "%o2"]),
+                pick(&["%o0", "%o1", "%o2", "%p0"]),
+                pick(&["%o0", "%o1", "%o2", "%p1"]),
+            );
+            let (op, x) = (pick(&["and", "or", "xor"]), pick(&["%f0", "%f1"]));
+            let line = match pick(&["logic", "logic", "compare", "narrow", "wide"]).as_str() {
+                "logic" => format!("{op}.pred {d}, {a}, {b}"),
+                "compare" => format!("setp.gtu.{op}.f32 {d}, {x}, %f2, {b}"),
+                "narrow" => format!("selp.b32 %r0, %r0, %r1, {a}"),
+                _ => format!("selp.b64 %d0, %d1, %d0, {b}"),
+            };
+            write!(text, "{line};\n").unwrap();
+        }
+        // Some are not read any more.
+        let ends = [pick(&["%o0", "%o1", "%o2"]), pick(&["%o0", "%o1", "%o2"])];
+        text + &format!("selp.b32 %r2, %r2, %r1, {};\nselp.b64 %d1, %d1, %d0, {}", ends[0], ends[1])
+    }
+
     fn operation(&mut self) -> String {
+        if self.rng.u8(..20) == 0 {
+            return self.predicates();
+        }
         let (rng, registers) = (&mut self.rng, self.registers);
         // Some of the first registers become others.
         let moved = if registers > 5 { rng.usize(..registers) } else { 0 };
