@@ -116,27 +116,29 @@ fn emit_with<H: HostVectors>(
     emitter.finish()
 }
 
-/// Machine code for straight-line code, as [`emit`].
+/// Machine code for straight-line code, as [`emit`]. `pointers`: how the addresses step.
 pub(crate) fn emit_straight(
     straight: &Straight,
     host: crate::Host,
+    pointers: Vec<Option<Form>>,
     form: impl Fn(Slot) -> Option<Form>,
 ) -> Option<Native> {
     match host {
-        crate::Host::Avx512 => emit_straight_for::<Avx512>(straight, form),
-        crate::Host::Avx2 => emit_straight_for::<Avx2>(straight, form),
+        crate::Host::Avx512 => emit_straight_for::<Avx512>(straight, pointers, form),
+        crate::Host::Avx2 => emit_straight_for::<Avx2>(straight, pointers, form),
     }
 }
 
 fn emit_straight_for<H: HostVectors>(
     straight: &Straight,
+    pointers: Vec<Option<Form>>,
     form: impl Fn(Slot) -> Option<Form>,
 ) -> Option<Native> {
     let source = &straight.source;
     let groups = 2;
     let forms = at_entry(source, form);
     let mut emitter = Emitter::new(source, H::new(Assembler::new().ok()?, groups), groups, forms);
-    (emitter.straight, emitter.spills) = (Some(straight), true);
+    (emitter.straight, emitter.pointers, emitter.spills) = (Some(straight), pointers, true);
     emitter.lay_out().ok()?;
     emitter.whole_straight(straight).ok()?;
     emitter.finish()
@@ -149,6 +151,7 @@ impl<'l, H: HostVectors> Emitter<'l, H> {
             asm,
             source,
             straight: None,
+            pointers: Vec::new(),
             groups,
             parts: groups * GROUP_LANES / H::lanes(false),
             spills: false,
@@ -178,6 +181,8 @@ struct Emitter<'l, H> {
     source: &'l Loop,
     /// There is no control flow, and accesses to memory have been checked.
     straight: Option<&'l Straight>,
+    /// How its pointers step.
+    pointers: Vec<Option<Form>>,
     /// Groups of 16 lanes.
     groups: usize,
     /// Vectors for a slot of 4 bytes.

@@ -236,9 +236,7 @@ impl<'f> Finder<'f> {
             }
             None => true,
         };
-        // Which NaN of f64 arithmetic keeps is a question that only lanes that leave can answer.
-        let doubles = operation.computes_double() || matches!(operation, Operation::Convert { .. });
-        if suits && !doubles { Class::Vector(operation) } else { Class::Other }
+        if suits { Class::Vector(operation) } else { Class::Other }
     }
 
     fn literal(&self, slot: Slot) -> Option<u64> {
@@ -444,7 +442,10 @@ impl<'f> Finder<'f> {
         }
         let (mut defined, mut live_in) = (BTreeSet::new(), BTreeSet::new());
         for operation in &section.operations {
-            live_in.extend(operation.uses().into_iter().filter(|slot| !defined.contains(slot)));
+            // The pointers have the addresses. Their registers may become those of values.
+            let addresses = usize::from(operation.access().is_some());
+            let uses = operation.uses().into_iter().skip(addresses);
+            live_in.extend(uses.filter(|slot| !defined.contains(slot)));
             defined.extend(operation.defs());
         }
         let is_over = |slot: &Slot| section.renamed.contains_key(slot);
@@ -539,14 +540,20 @@ impl Straight {
     /// Machine code for a host, for launches where slots step as `form` says. `None` as for [`Loop::compile`], and if an address
     /// does not step evenly.
     pub fn compile(&self, host: Host, form: impl Fn(Slot) -> Option<crate::Form>) -> Option<Native> {
+        let is_literal = |slot: &Slot| self.source.literals.contains_key(slot);
+        let of_pointer = |pointer: &Pointer| match is_literal(&pointer.base) {
+            true => Some(crate::Form::UNIFORM),
+            false => form(pointer.base),
+        };
+        let pointers = self.pointers.iter().map(of_pointer).collect();
         let form = |slot: Slot| form(slot).filter(|_| !self.varying.contains(&slot));
         #[cfg(all(target_arch = "x86_64", unix))]
         {
-            crate::emit::emit_straight(self, host, form)
+            crate::emit::emit_straight(self, host, pointers, form)
         }
         #[cfg(not(all(target_arch = "x86_64", unix)))]
         {
-            let _ = (host, form);
+            let _: (_, Vec<_>, _) = (host, pointers, form);
             None
         }
     }

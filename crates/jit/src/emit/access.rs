@@ -52,7 +52,10 @@ impl Places {
 impl<H: HostVectors> Emitter<'_, H> {
     /// How the addresses of an access step, if all are as well aligned as the first one.
     pub(super) fn even_address(&self, access: &Access) -> Option<Form> {
-        let form = *self.forms.get(&access.base)?;
+        let form = match self.straight {
+            Some(straight) => self.pointers[straight.places[access.index].0]?,
+            None => *self.forms.get(&access.base)?,
+        };
         let bytes = i64::from(access.bytes * access.count);
         let aligned = bytes.count_ones() == 1 && form.step % bytes == 0 && form.span % bytes == 0;
         (aligned && form.bounds(self.groups).is_some()).then_some(form)

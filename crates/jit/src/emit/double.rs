@@ -4,13 +4,16 @@
 //! NaN is the one that arithmetic makes: then it does not matter which. Slots that only arithmetic writes have no other
 //! NaNs if they have none at the start of the loop (*clean* slots). Values of any other slot are looked at before they are
 //! computed with. Lanes with other NaNs leave.
+//!
+//! Lanes cannot leave straight-line code. It finds the NaN that PTX keeps: that of the first of some operands, made quiet
+//! (`sem`).
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{dword_ptr, eax, ecx, edx, rcx, rdi, rdx};
 use ir::Slot;
-use isa::Rounding;
+use isa::{CmpOp, Rounding};
 
 use super::host::MASK;
 use super::{Block, Emitter, HostVectors, Result, Vector};
@@ -131,10 +134,17 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     pub(super) fn double(&mut self, op: Float, rounding: Rounding, dst: Slot, src: [Slot; 3]) -> Result {
-        let uses = Operation::Float { op, wide: true, rounding, dst, src }.uses();
-        self.check_sources(&uses)?;
+        let stays = self.straight.is_some();
+        if !stays {
+            let uses = Operation::Float { op, wide: true, rounding, dst, src }.uses();
+            self.check_sources(&uses)?;
+        }
         (0..self.chunks(dst)).try_for_each(|chunk| {
-            self.double_chunk(op, rounding, dst, src, chunk)?;
+            if stays {
+                self.double_with_nans(op, rounding, dst, src, chunk)?;
+            } else {
+                self.double_chunk(op, rounding, dst, src, chunk)?;
+            }
             // Registers of the next chunk are others.
             self.block.pinned.clear();
             Ok(())
@@ -165,6 +175,57 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         let c = if op == Float::Fma { self.bits(src[2], chunk)? } else { a };
         self.define(key, false, |asm, dst| asm.float(dst, op, true, rounding, [a, b, c]))
+    }
+
+    /// A chunk of the result, whatever NaNs the sources have.
+    fn double_with_nans(
+        &mut self,
+        op: Float,
+        rounding: Rounding,
+        dst: Slot,
+        src: [Slot; 3],
+        chunk: usize,
+    ) -> Result {
+        match op {
+            // The host keeps the NaN of its first operand.
+            Float::Add | Float::Mul => {
+                return self.double_chunk(op, rounding, dst, [src[1], src[0], src[2]], chunk);
+            }
+            Float::Div | Float::Sqrt | Float::Rcp => {
+                return self.double_chunk(op, rounding, dst, src, chunk);
+            }
+            Float::Sub | Float::Fma | Float::Min | Float::Max => {}
+        }
+        let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
+        match op {
+            Float::Min | Float::Max => {
+                self.asm.extreme(op, true, a, b)?;
+                // The second one of two NaNs.
+                self.asm.compare_float(MASK, CmpOp::Nan, true, H::SCRATCH, H::SCRATCH)?;
+                self.asm.choose(H::SCRATCH, b, H::SCRATCH, MASK, true)?;
+                self.asm.keep_nans(H::SCRATCH)?;
+            }
+            Float::Fma => {
+                let c = self.bits(src[2], chunk)?;
+                self.asm.float(H::SCRATCH.into(), op, true, rounding, [a, b, c])?;
+                let mut numbers = self.asm.create_label();
+                self.asm.compare_float(MASK, CmpOp::Nan, true, H::SCRATCH, H::SCRATCH)?;
+                self.asm.mask_bits(edx, MASK, true)?;
+                self.asm.test(edx, edx)?;
+                self.asm.jz(numbers)?;
+                for source in [a, c, b] {
+                    self.asm.keep_nans(source)?;
+                }
+                self.asm.set_label(&mut numbers)?;
+                // A label stands before an instruction.
+                self.asm.nop()?;
+            }
+            _ => {
+                self.asm.float(H::SCRATCH.into(), op, true, rounding, [a, b, a])?;
+                self.asm.keep_nans(b)?;
+            }
+        }
+        self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, true))
     }
 
     /// The absolute value or the negation.

@@ -25,6 +25,9 @@ pub(super) struct Mask(pub u8);
 /// The mask that any primitive may change.
 pub(super) const MASK: Mask = Mask(7);
 
+/// The bit that makes a NaN of f64 quiet.
+pub(super) const QUIET: u64 = 1 << 51;
+
 /// Where a result goes: other lanes than those of the mask keep their elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Destination {
@@ -174,6 +177,8 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
     ) -> Result;
     /// The lanes whose element is a NaN of f64, but not this one.
     fn other_nans(&mut self, a: Vector, nan: AsmMemoryOperand) -> Result;
+    /// Puts the NaNs of f64, made quiet, into their lanes of the scratch register.
+    fn keep_nans(&mut self, from: Vector) -> Result;
 }
 
 /// The vectors of a host, and its memory. What primitives change: as for [`Arithmetic`].

@@ -18,6 +18,7 @@ use writer::{BLOCKS, GRID, OWN, RESULTS, THREADS, Writer};
 mod coarse;
 mod codes;
 mod directed;
+mod doubles;
 mod traces;
 mod writer;
 

@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, AsmRegisterYmm, ptr, rdi, xmm15};
 use isa::{CmpOp, Rounding};
 
+use super::super::host::QUIET;
 use super::super::operations::float_predicate;
 use super::super::{NAN_BITS, Refused, Result};
 use super::{Arithmetic, Avx2, Destination, HostVectors, Mask, S, T, Vector, xmm, ymm};
@@ -423,7 +424,7 @@ impl Arithmetic for Avx2 {
     }
 
     fn double_sign(&mut self, op: Bits, a: Vector) -> Result {
-        let (a, sign, quiet) = (ymm(a)?, self.signs(true), self.constant([1 << 51; 8]));
+        let (a, sign, quiet) = (ymm(a)?, self.signs(true), self.constant([QUIET; 8]));
         // A NaN keeps its sign and becomes quiet.
         self.vcmppd(T, a, a, ORDERED)?;
         self.vpand(T, T, sign)?;
@@ -553,5 +554,13 @@ impl Arithmetic for Avx2 {
         // Zero instead of this one.
         self.vpandn(T, T, a)?;
         self.nans(T, true)
+    }
+
+    fn keep_nans(&mut self, from: Vector) -> Result {
+        let (a, quiet) = (ymm(from)?, self.constant([QUIET; 8]));
+        self.nans(a, true)?;
+        self.vblendvpd(S, S, a, T)?;
+        self.vpand(T, T, quiet)?;
+        Ok(self.vpor(S, S, T)?)
     }
 }

@@ -3,6 +3,7 @@
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, k7};
 use isa::{CmpOp, Rounding};
 
+use super::super::host::QUIET;
 use super::super::operations::{float_predicate, integer_predicate};
 use super::super::{Refused, Result};
 use super::{
@@ -297,7 +298,7 @@ impl Arithmetic for Avx512 {
             _ => self.vpxorq(S, S, a)?,
         }
         // A NaN keeps its sign and becomes quiet.
-        let quiet = self.constant([1 << 51; 8]);
+        let quiet = self.constant([QUIET; 8]);
         self.vcmpunordpd(k7, a, a)?;
         Ok(self.vporq(S.k7(), a, quiet)?)
     }
@@ -383,5 +384,11 @@ impl Arithmetic for Avx512 {
         let a = zmm(a)?;
         self.vcmpunordpd(k7, a, a)?;
         Ok(self.vpcmpuq(k7.k7(), a, nan, DIFFERS)?)
+    }
+
+    fn keep_nans(&mut self, from: Vector) -> Result {
+        let (from, quiet) = (zmm(from)?, self.constant([QUIET; 8]));
+        self.vcmpunordpd(k7, from, from)?;
+        Ok(self.vporq(S.k7(), from, quiet)?)
     }
 }
