@@ -49,6 +49,9 @@ impl Writer {
     fn compute(&mut self, guard: &str) {
         let [d, a, b] = [self.register(), self.register(), self.register()];
         let number = self.rng.u32(..64);
+        if self.rng.u8(..5) == 0 {
+            return self.compute_wide(guard);
+        }
         let line = match self.rng.u8(..12) {
             0 => format!("add.u32 %r{d}, %r{a}, %r{b};"),
             1 => format!("mad.lo.u32 %r{d}, %r{a}, {number}, %r{b};"),
@@ -67,10 +70,35 @@ impl Writer {
         self.line(&format!("{guard}{line}"));
     }
 
+    /// The same on registers of 64 bits: f64, integers, conversions.
+    fn compute_wide(&mut self, guard: &str) {
+        let [d, a, b] = std::array::from_fn(|_| self.rng.u8(..3));
+        let [r, f] = [self.register(), self.register()];
+        let line = match self.rng.u8(..10) {
+            0 => format!(
+                "{}.f64 %d{d}, %d{a}, %d{b};",
+                self.pick(&["add", "sub", "mul", "div.rn", "min", "max"])
+            ),
+            1 => format!("fma.{}.f64 %d{d}, %d{a}, %d{b}, %d{d};", self.pick(&["rn", "rz"])),
+            2 => format!("cvt.f64.f32 %d{d}, %f{f};"),
+            3 => format!("cvt.rn.f32.f64 %f{f}, %d{a};"),
+            4 => format!("mov.b64 %d{d}, {{%r{r}, %r{}}};", self.register()),
+            5 => format!("cvt.u32.u64 %r{r}, %d{a};"),
+            6 => format!("add.s64 %d{d}, %d{a}, %d{b};"),
+            7 => format!("mul.wide.s32 %d{d}, %r{r}, %r{};", self.register()),
+            8 => format!("neg.f64 %d{d}, %d{a};"),
+            _ => format!("selp.b64 %d{d}, %d{a}, %d{b}, %q0;"),
+        };
+        self.line(&format!("{guard}{line}"));
+    }
+
     /// Loads an element, or stores one of the thread's own. `%a` has the address of the thread's element of the input.
     fn access(&mut self) {
         let (r, place) = (self.register(), 4 * self.rng.u32(5..RESULTS));
-        match self.rng.u8(..5) {
+        let (d, wide) = (self.rng.u8(..3), 8 * self.rng.u32(3..RESULTS / 2));
+        match self.rng.u8(..7) {
+            5 => self.line(&format!("ld.global.f64 %d{d}, [%b+{wide}];")),
+            6 => self.line(&format!("st.global.f64 [%b+{wide}], %d{d};")),
             0 => self.line(&format!("ld.global.u32 %r{r}, [%a];")),
             1 => self.line(&format!("ld.global.f32 %f{r}, [%b+{place}];")),
             2 => self.line(&format!("st.global.f32 [%b+{place}], %f{r};")),
@@ -162,7 +190,7 @@ impl Traced {
         let mut writer = Writer { rng, text: String::new(), labels: 0, whole };
         writer.line(
             ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n\
-             .reg .b32 %i, %t, %x, %n, %s, %u, %r<5>; .reg .f32 %f<5>; .reg .pred %p, %q<2>; .reg .b64 %a, %b, %c, %o;\n\
+             .reg .b32 %i, %t, %x, %n, %s, %u, %r<5>; .reg .f32 %f<5>; .reg .pred %p, %q<2>; .reg .b64 %a, %b, %c, %o, %d<3>;\n\
              .shared .b32 sh[1024];\nld.param.u64 %a, [in];\nld.param.u64 %o, [out];\nld.param.u32 %n, [n];\n\
              mov.u32 %t, %tid.y;\nmov.u32 %x, %ntid.x;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %t, %t, %x, %i;\nmov.u32 %x, %ctaid.x;",
         );
@@ -176,10 +204,15 @@ impl Traced {
         writer
             .line("add.u32 %r1, %t, 3;\nmul.lo.u32 %r2, %r0, 77;\nxor.b32 %r3, %r0, %r1;\nmov.u32 %r4, %n;");
         writer.line("mov.b32 %f0, %r0;\ncvt.rn.f32.u32 %f1, %r1;\nmov.b32 %f2, %r2;\nmov.f32 %f3, 0f3f800000;\nmov.b32 %f4, %r3;");
+        writer.line("mov.b64 %d0, {%r1, %r0};\ncvt.f64.f32 %d1, %f1;\nmov.b64 %d2, {%r0, %r2};");
         writer.line("setp.lt.u32 %q0, %r0, 30;\nsetp.gt.s32 %q1, %r2, 9;");
         for _ in 0..4 + writer.rng.u8(..14) {
             writer.statement();
         }
+        (0..3).for_each(|i| {
+            let both = format!("xor.b32 %r{i}, %r{i}, %x;\nxor.b32 %r{i}, %r{i}, %u;");
+            writer.line(&format!("mov.b64 {{%x, %u}}, %d{i};\n{both}"));
+        });
         (0..5).for_each(|i| writer.line(&format!("st.global.u32 [%b+{}], %r{i};", 4 * i)));
         (0..5).for_each(|i| writer.line(&format!("st.global.f32 [%b+{}], %f{i};", 4 * (5 + i))));
         writer.line("ret;\n}");
@@ -278,5 +311,37 @@ fn what_some_lanes_execute_is_counted_for_them() {
         let launch = device.load(&module).expect("room").launch("k").grid(96).block(64).engine(engine);
         let report = launch.configure(|config| config.host_path = path).arg(&out).run().expect("it ends");
         assert_eq!(report.thread_instructions, 96 * (64 * 12 + 1), "{engine:?}, {path:?}");
+    }
+}
+
+/// A trace that begins with a basic block that is a branch only keeps the values of lanes that wait behind it.
+#[test]
+fn a_trace_that_begins_with_a_branch_keeps_what_other_lanes_need() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
+                .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b;\n\
+                ld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\nmad.lo.u32 %i, %x, 64, %t;\n\
+                mad.wide.u32 %a, %i, 4, %b;\nld.global.u32 %r0, [%a];\nadd.u32 %r1, %r0, %i;\nand.b32 %r2, %r1, 1;\n\
+                setp.eq.u32 %q, %r2, 1;\nsetp.gt.u32 %p, %r1, 40;\n@%p bra END;\n@%q bra JOIN;\nmul.lo.u32 %r1, %r1, 5;\n\
+                JOIN:\nxor.b32 %r1, %r1, %r0;\nmov.u32 %r0, 14;\nEND:\nred.global.add.u32 [%a], 0;\nadd.u32 %r0, %r0, %r1;\nst.global.u32 [%a], %r0;\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let mut functions = module.program().functions.iter().flatten();
+    let begins = |f: &ir::Function| {
+        let traces = jit::straight(f, |_, _| true).traces;
+        traces.iter().any(|trace| f.blocks[trace.path[0].block as usize].ops.is_empty())
+    };
+    assert!(functions.any(begins), "no trace begins with a branch");
+    let of = |i: u32| match i {
+        41.. => i,
+        _ if i.is_multiple_of(2) => 14 + 5 * i,
+        _ => 14 + i,
+    };
+    let expected: Vec<u32> = (0..6400).map(of).collect();
+    let ways = native_paths().into_iter().map(|path| (Engine::Native, Some(path)));
+    for (engine, path) in ways.chain([(Engine::Interpreter, None), (Engine::Reference, None)]) {
+        let device = Device::new();
+        let out = device.zeros::<u32>(6400).expect("room");
+        let launch = device.load(&module).expect("room").launch("k").grid(100).block(64).engine(engine);
+        launch.configure(|config| config.host_path = path).arg(&out).run().expect("it ends");
+        assert_eq!(out.read().expect("an array"), expected, "{engine:?}, {path:?}");
     }
 }

@@ -320,7 +320,7 @@ impl Writer {
                 1 => ("s64", "%d0".to_owned(), "%d1".to_owned()),
                 _ => ("s32", a, b),
             };
-            write!(text, "setp.{compare}.{ty} %o{m}, {a}, {b};\n").unwrap();
+            writeln!(text, "setp.{compare}.{ty} %o{m}, {a}, {b};").unwrap();
         }
         for _ in 0..4 {
             let (d, a, b) = (
@@ -335,7 +335,7 @@ impl Writer {
                 "narrow" => format!("selp.b32 %r0, %r0, %r1, {a}"),
                 _ => format!("selp.b64 %d0, %d1, %d0, {b}"),
             };
-            write!(text, "{line};\n").unwrap();
+            writeln!(text, "{line};").unwrap();
         }
         // Some are not read any more.
         let ends = [pick(&["%o0", "%o1", "%o2"]), pick(&["%o0", "%o1", "%o2"])];

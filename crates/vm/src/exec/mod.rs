@@ -331,7 +331,8 @@ impl<'l> Gang<'l> {
                     active.set_path(path.mask, self.threads.lanes);
                 }
             }
-            if self.scheduler.needed_changed && !block.ops.is_empty() {
+            let writes = !block.ops.is_empty() || trace.is_some();
+            if self.scheduler.needed_changed && writes {
                 self.find_needed(path);
             }
             active.alone = self.scheduler.needed.is_empty();
