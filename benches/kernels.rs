@@ -288,6 +288,17 @@ fn numbers(c: &mut Criterion, rows: &mut Vec<Row>) {
     compare(c, rows, "f64 logistic map 1M x 64", Work::Flops(flops), &kernel, || {
         native::logistic(black_box(&mut values), rounds);
     });
+
+    let input: Vec<f64> = floats(count, 9).into_iter().map(f64::from).collect();
+    let source = device.array(&input).expect("room");
+    let args = vec![Arg::from(&out), Arg::from(&source)];
+    let kernel = Kernel::of_file(&file, &device, "rational", [4096, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    native::rational(&input, &mut values);
+    assert_eq!(out.read().expect("a readable array"), values, "rational");
+    compare(c, rows, "f64 rational function 1M", Work::Bytes(count * 16), &kernel, || {
+        native::rational(black_box(&input), black_box(&mut values));
+    });
 }
 
 fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {

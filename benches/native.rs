@@ -190,6 +190,17 @@ native! {
 }
 
 native! {
+    /// A quotient of two polynomials, as in benches/loops.ptx.
+    fn rational(x: &[f64], y: &mut [f64]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            let above = x.mul_add(1.0 / 3.0, 0.5).mul_add(x, -1.0).mul_add(x, 2.0).mul_add(x, 1.0);
+            let below = x.mul_add(0.125, 0.25).mul_add(x, 0.5).mul_add(x, 1.0);
+            *y = above / below - x;
+        }
+    }
+}
+
+native! {
     /// `c = a * b` for square row-major matrices, each element summed in ascending order with `fma`.
     fn matmul(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
         const ROWS: usize = 4;
