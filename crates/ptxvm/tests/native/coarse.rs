@@ -45,7 +45,7 @@ impl Elementwise {
         let mut text = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n, .param .u32 c) {\n\
-             .reg .b32 %i, %j, %t, %x, %n, %c, %r<4>; .reg .f32 %f<4>; .reg .pred %p, %q, %g, %h; .reg .b64 %a, %b, %w;\n\
+             .reg .b32 %i, %j, %t, %x, %n, %c, %r<4>; .reg .f32 %f<4>; .reg .pred %p, %q, %g, %h; .reg .b64 %a, %b, %w, %e;\n\
              ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nld.param.u32 %c, [c];\n\
              mov.u32 %t, %tid.y;\nmov.u32 %x, %ntid.x;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %t, %t, %x, %i;\n\
              mov.u32 %x, %ctaid.y;\nmov.u32 %j, %nctaid.x;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %x, %x, %j, %i;\n",
@@ -164,7 +164,14 @@ impl Elementwise {
         (0..4).for_each(|i| writeln!(text, "mov.b32 %f{i}, %r{i};").unwrap());
         for _ in 0..1 + rng.u8(..6) {
             let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
-            match rng.u8(..8) {
+            match rng.u8(..10) {
+                8 => {
+                    let op = ["add", "sub", "mul", "min", "div.rn"][rng.usize(..5)];
+                    writeln!(text, "cvt.f64.f32 %e, %f{a};\ncvt.f64.f32 %w, %f{b};\n{op}.f64 %w, %e, %w;")
+                        .unwrap();
+                    writeln!(text, "fma.rn.f64 %w, %w, %e, %w;\ncvt.rn.f32.f64 %f{d}, %w;").unwrap();
+                }
+                9 => writeln!(text, "mul.wide.s32 %w, %r{a}, %r{b};\ncvt.u32.u64 %r{d}, %w;").unwrap(),
                 0 => writeln!(text, "fma.rn.f32 %f{d}, %f{a}, %f{b}, %f{d};").unwrap(),
                 1 => writeln!(text, "add.ftz.f32 %f{d}, %f{a}, %f{b};").unwrap(),
                 2 => writeln!(text, "mad.lo.u32 %r{d}, %r{a}, %c, %r{b};").unwrap(),
