@@ -134,17 +134,12 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     pub(super) fn double(&mut self, op: Float, rounding: Rounding, dst: Slot, src: [Slot; 3]) -> Result {
-        let stays = self.straight.is_some();
-        if !stays {
+        if self.straight.is_none() {
             let uses = Operation::Float { op, wide: true, rounding, dst, src }.uses();
             self.check_sources(&uses)?;
         }
         (0..self.chunks(dst)).try_for_each(|chunk| {
-            if stays {
-                self.double_with_nans(op, rounding, dst, src, chunk)?;
-            } else {
-                self.double_chunk(op, rounding, dst, src, chunk)?;
-            }
+            self.double_chunk(op, rounding, dst, src, chunk)?;
             // Registers of the next chunk are others.
             self.block.pinned.clear();
             Ok(())
@@ -159,73 +154,57 @@ impl<H: HostVectors> Emitter<'_, H> {
         src: [Slot; 3],
         chunk: usize,
     ) -> Result {
-        let key = (dst, chunk);
+        let any_nans = self.straight.is_some();
+        let src = match op {
+            // The host keeps the NaN of its first operand.
+            Float::Add | Float::Mul if any_nans => [src[1], src[0], src[2]],
+            _ => src,
+        };
         let a = self.bits(src[0], chunk)?;
         let b = if matches!(op, Float::Rcp | Float::Sqrt) { a } else { self.bits(src[1], chunk)? };
-        match op {
-            Float::Min | Float::Max => {
-                self.asm.extreme(op, true, a, b)?;
-                return self.define(key, false, |asm, dst| asm.copy(dst, H::SCRATCH, true));
-            }
-            Float::Rcp => {
-                let one = self.asm.constant([1f64.to_bits(); 8]);
-                self.asm.load(H::SCRATCH, one, true)?;
-            }
-            _ => {}
-        }
         let c = if op == Float::Fma { self.bits(src[2], chunk)? } else { a };
-        self.define(key, false, |asm, dst| asm.float(dst, op, true, rounding, [a, b, c]))
-    }
-
-    /// A chunk of the result, whatever NaNs the sources have.
-    fn double_with_nans(
-        &mut self,
-        op: Float,
-        rounding: Rounding,
-        dst: Slot,
-        src: [Slot; 3],
-        chunk: usize,
-    ) -> Result {
         match op {
-            // The host keeps the NaN of its first operand.
-            Float::Add | Float::Mul => {
-                return self.double_chunk(op, rounding, dst, [src[1], src[0], src[2]], chunk);
-            }
-            Float::Div | Float::Sqrt | Float::Rcp => {
-                return self.double_chunk(op, rounding, dst, src, chunk);
-            }
-            Float::Sub | Float::Fma | Float::Min | Float::Max => {}
-        }
-        let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
-        match op {
-            Float::Min | Float::Max => {
-                self.asm.extreme(op, true, a, b)?;
-                // The second one of two NaNs.
-                self.asm.compare_float(MASK, CmpOp::Nan, true, H::SCRATCH, H::SCRATCH)?;
-                self.asm.choose(H::SCRATCH, b, H::SCRATCH, MASK, true)?;
-                self.asm.keep_nans(H::SCRATCH)?;
-            }
-            Float::Fma => {
-                let c = self.bits(src[2], chunk)?;
+            Float::Min | Float::Max => self.asm.extreme(op, true, a, b)?,
+            Float::Sub | Float::Fma if any_nans => {
                 self.asm.float(H::SCRATCH.into(), op, true, rounding, [a, b, c])?;
-                let mut numbers = self.asm.create_label();
-                self.asm.compare_float(MASK, CmpOp::Nan, true, H::SCRATCH, H::SCRATCH)?;
-                self.asm.mask_bits(edx, MASK, true)?;
-                self.asm.test(edx, edx)?;
-                self.asm.jz(numbers)?;
-                for source in [a, c, b] {
-                    self.asm.keep_nans(source)?;
-                }
-                self.asm.set_label(&mut numbers)?;
-                // A label stands before an instruction.
-                self.asm.nop()?;
             }
             _ => {
-                self.asm.float(H::SCRATCH.into(), op, true, rounding, [a, b, a])?;
-                self.asm.keep_nans(b)?;
+                if op == Float::Rcp {
+                    let one = self.asm.constant([1f64.to_bits(); 8]);
+                    self.asm.load(H::SCRATCH, one, true)?;
+                }
+                let sources = [a, b, c];
+                return self
+                    .define((dst, chunk), false, |asm, dst| asm.float(dst, op, true, rounding, sources));
             }
         }
+        if any_nans {
+            self.mend_nans(op, [a, b, c])?;
+        }
         self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, true))
+    }
+
+    /// Lets the scratch register, which has the host's result, have the NaNs that PTX keeps.
+    fn mend_nans(&mut self, op: Float, [a, b, c]: [Vector; 3]) -> Result {
+        if op == Float::Sub {
+            return self.asm.keep_nans(b);
+        }
+        self.asm.compare_float(MASK, CmpOp::Nan, true, H::SCRATCH, H::SCRATCH)?;
+        if op != Float::Fma {
+            // The second one of two NaNs.
+            self.asm.choose(H::SCRATCH, b, H::SCRATCH, MASK, true)?;
+            return self.asm.keep_nans(H::SCRATCH);
+        }
+        let mut numbers = self.asm.create_label();
+        self.asm.mask_bits(edx, MASK, true)?;
+        self.asm.test(edx, edx)?;
+        self.asm.jz(numbers)?;
+        for source in [a, c, b] {
+            self.asm.keep_nans(source)?;
+        }
+        self.asm.set_label(&mut numbers)?;
+        // A label stands before an instruction.
+        Ok(self.asm.nop()?)
     }
 
     /// The absolute value or the negation.
