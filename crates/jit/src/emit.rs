@@ -1,7 +1,8 @@
 //! Machine code for a loop or straight-line code: one or two groups of 16 lanes at a time. Two hide each other's latencies.
 //!
 //! A slot of 4 bytes takes one vector for each *part*, a slot of 8 bytes two: these are its *chunks*. A part has the lanes of a
-//! vector: `host` says what a host's vectors can do, and `avx512` and `avx2` how.
+//! vector: `host` says what a host's vectors can do, and `avx512` and `avx2` how. A slot of 2 bytes is as one of 4 whose upper
+//! halves are 0, but for its elements in the register file.
 //!
 //! What lies where while the code runs:
 //! - `rdi`: the frame; `eax`: the lanes at the current basic block, also in masks of the host; `rcx`, `rdx`: scratch
@@ -25,10 +26,12 @@ mod avx512;
 mod double;
 mod flow;
 mod host;
+mod lanes;
 mod leave;
 mod operations;
 mod registers;
 mod scalar;
+mod short;
 mod straight;
 mod strips;
 
@@ -41,7 +44,7 @@ use crate::{MOST_EVENS, MOST_WORDS};
 use avx2::Avx2;
 use avx512::Avx512;
 use flow::Labels;
-use host::{Assembler, Destination, HostVectors, Mask, Vector};
+use host::{Assembler, Destination, FLUSHES, HostVectors, Mask, USUAL_CONTROL, Vector};
 use leave::Stub;
 
 /// The NaN that arithmetic on f32 makes.
@@ -158,6 +161,7 @@ impl<'l, H: HostVectors> Emitter<'l, H> {
             forms,
             clean: double::clean(source),
             layout: Layout::default(),
+            by_lane: BTreeSet::new(),
             words: BTreeMap::new(),
             block: Block::default(),
             stubs: Vec::new(),
@@ -193,6 +197,8 @@ struct Emitter<'l, H> {
     /// The slots of f64 whose NaNs are those that arithmetic makes.
     clean: BTreeSet<Slot>,
     layout: Layout,
+    /// The accesses of straight-line code that take lane by lane.
+    by_lane: BTreeSet<usize>,
     /// By slot and chunk.
     words: BTreeMap<(Slot, usize), Vector>,
     block: Block,
@@ -299,6 +305,11 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     fn is_wide(&self, slot: Slot) -> bool {
         self.source.wide.contains(&slot)
+    }
+
+    /// The slot has 2 bytes.
+    fn is_short(&self, slot: Slot) -> bool {
+        self.source.short.contains(&slot)
     }
 
     /// How many vectors a slot takes.
@@ -415,6 +426,23 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
+    /// Lets the host's arithmetic flush what is subnormal to zero, or keep it as usual. Code begins and ends so that it keeps it.
+    fn set_flushing(&mut self, flushes: bool) -> Result {
+        if flushes == self.asm.flushes {
+            return Ok(());
+        }
+        let usual = dword_ptr(rdi + offset_of!(Frame, usual_control));
+        if flushes {
+            let control = self.asm.constant([u64::from(USUAL_CONTROL | FLUSHES); 8]);
+            self.asm.vstmxcsr(usual)?;
+            self.asm.vldmxcsr(control)?;
+        } else {
+            self.asm.vldmxcsr(usual)?;
+        }
+        self.asm.flushes = flushes;
+        Ok(())
+    }
+
     /// No value has a register yet.
     fn new_block(&mut self, index: usize, body: &Body) {
         self.block = Block {
@@ -436,9 +464,13 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.block.at = at;
             self.block.pinned.clear();
             self.mark(Part::Instruction(body.spans[at]));
+            if let Some(flushes) = operation.flushes() {
+                self.set_flushing(flushes)?;
+            }
             self.operation(operation)?;
             self.release(at);
         }
+        self.set_flushing(false)?;
         self.mark(Part::Instruction(body.spans[body.operations.len()]));
         Ok(())
     }

@@ -78,7 +78,9 @@ fn form_at_entry(source: &Loop, slot: Slot, entry: impl Fn(Slot) -> Option<Form>
         return Some(Form::UNIFORM);
     }
     let is_predicate = source.predicates.iter().any(|value| value.slot == slot);
-    entry(slot).filter(|_| !is_predicate)
+    // What is the same in all lanes has no bits that extend it.
+    let is_form = |form: &Form| !source.short.contains(&slot) || *form == Form::UNIFORM;
+    entry(slot).filter(|form| !is_predicate && is_form(form))
 }
 
 /// The slots that step evenly at the start and that nothing writes.
@@ -115,6 +117,7 @@ pub(crate) fn forms(source: &Loop, entry: impl Fn(Slot) -> Option<Form>) -> BTre
         for operation in operations(&source.bodies) {
             let result = result(source, operation, |slot| known.get(&slot).copied());
             for slot in operation.defs() {
+                let result = if source.short.contains(&slot) { Some(Known::Varies) } else { result };
                 let joined = match (known.get(&slot), result) {
                     (_, None) => continue,
                     (None, Some(result)) => result,

@@ -58,6 +58,8 @@ pub struct Loop {
     pub(crate) bodies: Vec<Body>,
     /// The slots of 8 bytes.
     pub(crate) wide: BTreeSet<Slot>,
+    /// The slots of 2 bytes.
+    pub(crate) short: BTreeSet<Slot>,
     /// The slots that hold literals.
     pub(crate) literals: BTreeMap<Slot, u64>,
     /// The slots that are the same in all lanes throughout a launch.
@@ -249,8 +251,10 @@ impl Loop {
             })
             .partition(|value| width(value.slot) == Width::Pred);
         let slots = || used.iter().chain(&defined).copied();
-        let wide = slots().filter(|&slot| width(slot) == Width::W64).collect();
+        let of_width = |bits| slots().filter(|&slot| width(slot) == bits).collect();
+        let (wide, short) = (of_width(Width::W64), of_width(Width::W16));
         let literal = |slot: Slot| match function.slots.get(slot.index())?.kind {
+            SlotKind::Constant(value) if width(slot) == Width::W16 => Some((slot, value & 0xffff)),
             SlotKind::Constant(value) => Some((slot, value)),
             _ => None,
         };
@@ -261,7 +265,20 @@ impl Loop {
             info.is_some_and(|info| info.kind == SlotKind::Invariant) && kinds.is_uniform(*slot)
         };
         let fixed = slots().filter(is_fixed).collect();
-        Loop { blocks, exits, predicates, accesses, calls, words, bodies, wide, literals, fixed, live_in }
+        Loop {
+            blocks,
+            exits,
+            predicates,
+            accesses,
+            calls,
+            words,
+            bodies,
+            wide,
+            short,
+            literals,
+            fixed,
+            live_in,
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl Default for Steps {
 #[derive(Debug)]
 pub struct Frame {
     /// The sources of an operation that a vector handler computes, and behind them its result: for each group of 16 lanes,
-    /// elements of 4 or 8 bytes.
+    /// elements of the slot's bytes.
     pub operands: [[u8; 256]; MOST_SOURCES + 1],
     /// For each of [`Native::words`] and each of two groups: 16 elements.
     pub words: [[*mut u8; 2]; MOST_WORDS],
@@ -113,6 +113,9 @@ pub struct Frame {
     /// The predicates of the strip.
     pub(crate) passed: [u32; MOST_PREDICATES],
     pub(crate) scratch: [u32; 2],
+    /// The offsets of an access and what it loads or stores, an element for each lane.
+    pub(crate) offsets: [[u8; 64]; 4],
+    pub(crate) elements: [[u8; 64]; 4],
     /// The lanes that have left before an operation, and the index of the [`Point`]. Then the call ends with this strip.
     pub left: u32,
     /// See [`Frame::left`].
@@ -132,6 +135,8 @@ pub struct Frame {
     pub(crate) lane_masks: [u32; 32],
     /// `mxcsr` while another rounding is in it.
     pub(crate) control: u32,
+    /// `mxcsr` as it was when the code began, while arithmetic flushes.
+    pub(crate) usual_control: u32,
 }
 
 impl Default for Frame {
@@ -171,6 +176,8 @@ impl Default for Frame {
             current: 0,
             passed: [0; MOST_PREDICATES],
             scratch: [0; 2],
+            offsets: [[0; 64]; 4],
+            elements: [[0; 64]; 4],
             left: 0,
             point: 0,
             addresses: [0; 32],
@@ -182,6 +189,7 @@ impl Default for Frame {
             saved_words: [0; 8],
             lane_masks: [0; 32],
             control: 0,
+            usual_control: 0,
         }
     }
 }
@@ -202,7 +210,7 @@ pub struct Even {
 /// Where a value is when lanes leave before an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// In [`Frame::spilled`], from this byte on: an element of 4 or 8 bytes for each lane.
+    /// In [`Frame::spilled`], from this byte on: an element of 4 or 8 bytes for each lane, of 4 for a slot of 2.
     Vectors(usize),
     /// In the element of [`Frame::spilled`] with this index: all lanes' bits of a predicate.
     Mask(usize),

@@ -22,7 +22,7 @@ pub(crate) enum Float {
     Max,
 }
 
-/// An operation on the bits of 32-bit or 64-bit values.
+/// An operation on the bits of values. Those of slots of 2 bytes are computed as values of 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bits {
     Add,
@@ -31,6 +31,9 @@ pub(crate) enum Bits {
     Mul,
     /// The low half of `a * b`, plus `c`.
     Mad,
+    /// The high half of the product of 32-bit values.
+    MulHighSigned,
+    MulHighUnsigned,
     MinSigned,
     MinUnsigned,
     MaxSigned,
@@ -50,6 +53,9 @@ pub(crate) enum Bits {
     AbsFloat,
     /// Changes the sign bit of f32 or f64. A NaN of f32 becomes PTX's, and one of f64 becomes quiet.
     NegFloat,
+    /// As these, of f32. What is subnormal becomes 0.
+    AbsFlushed,
+    NegFlushed,
     /// An integer as f32, rounded to nearest.
     FromSigned,
     FromUnsigned,
@@ -77,6 +83,12 @@ pub(crate) enum Ordering {
     Signed,
     Unsigned,
     Float,
+    /// As numbers of f32, of which those that are subnormal are zeros.
+    Flushed,
+    /// As signed integers of 16 bits.
+    Short,
+    /// As numbers of 16 bits.
+    Half(Half),
 }
 
 /// A format of 16 bits.
@@ -93,18 +105,20 @@ pub(crate) struct Access {
     pub index: usize,
     pub base: Slot,
     pub offset: i64,
-    /// Bytes of an element: those of its slot.
+    /// Bytes of an element: those of its slot, or fewer.
     pub bytes: u32,
     pub count: u32,
 }
 
-/// An operation. `wide`: on slots of 8 bytes, otherwise of 4.
+/// An operation. `wide`: on slots of 8 bytes, otherwise of 4 or, where it says so, 2.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
     Float {
         op: Float,
         wide: bool,
         rounding: Rounding,
+        /// Subnormal sources and results are zeros.
+        flushes: bool,
         dst: Slot,
         src: [Slot; 3],
     },
@@ -145,6 +159,62 @@ pub(crate) enum Operation {
         dst: Slot,
         src: Slot,
     },
+    /// The low `bits` bits, extended or cut off to the width of the result, which may be another one.
+    Resize {
+        bits: u32,
+        signed: bool,
+        dst: Slot,
+        src: Slot,
+    },
+    /// Values of `bits` bits one behind the other, the first in the lowest bits.
+    Pack {
+        bits: u32,
+        dst: Slot,
+        src: [Slot; 2],
+    },
+    /// The reverse of `Pack`.
+    Unpack {
+        bits: u32,
+        dst: [Option<Slot>; 2],
+        src: Slot,
+    },
+    /// A number of 16 bits as f32.
+    FromHalf {
+        format: Half,
+        dst: Slot,
+        src: Slot,
+    },
+    /// f32 as a number of 16 bits; or two of them as two, the first of them in the upper half.
+    ToHalf {
+        format: Half,
+        rounding: Rounding,
+        dst: Slot,
+        src: Slot,
+        low: Option<Slot>,
+    },
+    /// Arithmetic on numbers of 16 bits, or on two of them: computed as f32, and rounded. The first rounding does not matter: a
+    /// product is a number of f32, or so small that it becomes 0, and f32 has twice the digits that a sum needs.
+    Half {
+        op: Float,
+        format: Half,
+        packed: bool,
+        dst: Slot,
+        src: [Slot; 2],
+    },
+    /// Arithmetic of f32 whose sources but the last one are numbers of 16 bits, which are extended before.
+    Mixed {
+        op: Float,
+        format: Half,
+        rounding: Rounding,
+        dst: Slot,
+        src: [Slot; 3],
+    },
+    /// f32 as the next integral number.
+    Integral {
+        rounding: Rounding,
+        dst: Slot,
+        src: Slot,
+    },
     /// f32 as an integer of 32 bits. Numbers that are too large become the nearest one, and a NaN becomes 0.
     ToInteger {
         signed: bool,
@@ -161,6 +231,8 @@ pub(crate) enum Operation {
     },
     Load {
         access: Access,
+        /// What is shorter than its slot is extended so.
+        signed: bool,
         dst: Vec<Option<Slot>>,
     },
     Store {
@@ -223,16 +295,19 @@ impl Operation {
     /// The slots that the operation reads.
     pub fn uses(&self) -> Vec<Slot> {
         match self {
-            Operation::Float { op: Float::Fma, src, .. } | Operation::Bits { op: Bits::Mad, src, .. } => {
-                src.to_vec()
-            }
+            Operation::Float { op: Float::Fma, src, .. }
+            | Operation::Mixed { op: Float::Fma, src, .. }
+            | Operation::Bits { op: Bits::Mad, src, .. } => src.to_vec(),
             Operation::Float { op: Float::Rcp | Float::Sqrt, src, .. } => src[..1].to_vec(),
-            Operation::Float { src, .. } => src[..2].to_vec(),
+            Operation::Float { src, .. } | Operation::Mixed { src, .. } => src[..2].to_vec(),
             Operation::Bits { op, src, .. } => src[..if op.is_unary() { 1 } else { 2 }].to_vec(),
             Operation::MulWide { src, addend, .. } => src.iter().copied().chain(*addend).collect(),
             Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
             Operation::Select { src: [a, b], pred, .. } => vec![*a, *b, *pred],
-            Operation::CompareHalves { src, .. } => src.to_vec(),
+            Operation::CompareHalves { src, .. }
+            | Operation::Half { src, .. }
+            | Operation::Pack { src, .. } => src.to_vec(),
+            Operation::ToHalf { src, low, .. } => [*src].into_iter().chain(*low).collect(),
             Operation::SelectHalves { src, preds, .. } => [*src, *preds].concat(),
             Operation::Logic { src, .. } => src.to_vec(),
             Operation::Pass { src, .. }
@@ -241,6 +316,10 @@ impl Operation {
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Shuffle { src, .. }
+            | Operation::Resize { src, .. }
+            | Operation::Unpack { src, .. }
+            | Operation::FromHalf { src, .. }
+            | Operation::Integral { src, .. }
             | Operation::Narrow { src, .. } => vec![*src],
             Operation::Call { src, .. } => src.clone(),
             Operation::Load { access, .. } => vec![access.base],
@@ -256,7 +335,9 @@ impl Operation {
     pub fn rename_uses(&mut self, to: impl Fn(Slot) -> Slot) {
         let all = |slots: &mut [Slot]| slots.iter_mut().for_each(|slot| *slot = to(*slot));
         match self {
-            Operation::Float { src, .. } | Operation::Bits { src, .. } => all(src),
+            Operation::Float { src, .. } | Operation::Mixed { src, .. } | Operation::Bits { src, .. } => {
+                all(src)
+            }
             Operation::MulWide { src, addend, .. } => {
                 all(src);
                 all(addend.as_mut_slice());
@@ -269,7 +350,14 @@ impl Operation {
                 all(src);
                 *pred = to(*pred);
             }
-            Operation::Logic { src, .. } | Operation::CompareHalves { src, .. } => all(src),
+            Operation::Logic { src, .. }
+            | Operation::CompareHalves { src, .. }
+            | Operation::Half { src, .. }
+            | Operation::Pack { src, .. } => all(src),
+            Operation::ToHalf { src, low, .. } => {
+                *src = to(*src);
+                all(low.as_mut_slice());
+            }
             Operation::SelectHalves { src, preds, .. } => {
                 all(src);
                 all(preds);
@@ -280,6 +368,10 @@ impl Operation {
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Shuffle { src, .. }
+            | Operation::Resize { src, .. }
+            | Operation::Unpack { src, .. }
+            | Operation::FromHalf { src, .. }
+            | Operation::Integral { src, .. }
             | Operation::Narrow { src, .. } => *src = to(*src),
             Operation::Call { src, .. } => all(src),
             Operation::Load { access, .. } => access.base = to(access.base),
@@ -297,6 +389,7 @@ impl Operation {
             Operation::Compare { .. }
             | Operation::CompareHalves { .. }
             | Operation::Store { .. }
+            | Operation::Unpack { .. }
             | Operation::Shuffle { .. } => None,
             Operation::Load { dst, .. } => match &mut dst[..] {
                 [Some(dst)] => Some(dst),
@@ -311,6 +404,13 @@ impl Operation {
             | Operation::MulWide { dst, .. }
             | Operation::Widen { dst, .. }
             | Operation::Narrow { dst, .. }
+            | Operation::Resize { dst, .. }
+            | Operation::Pack { dst, .. }
+            | Operation::FromHalf { dst, .. }
+            | Operation::ToHalf { dst, .. }
+            | Operation::Half { dst, .. }
+            | Operation::Mixed { dst, .. }
+            | Operation::Integral { dst, .. }
             | Operation::Select { dst, .. }
             | Operation::SelectHalves { dst, .. }
             | Operation::Logic { dst, .. }
@@ -327,9 +427,9 @@ impl Operation {
     /// The slots that the operation writes.
     pub fn defs(&self) -> Vec<Slot> {
         match self {
-            Operation::Compare { dst, .. } | Operation::CompareHalves { dst, .. } => {
-                dst.iter().flatten().copied().collect()
-            }
+            Operation::Compare { dst, .. }
+            | Operation::CompareHalves { dst, .. }
+            | Operation::Unpack { dst, .. } => dst.iter().flatten().copied().collect(),
             Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
             Operation::Shuffle { dst, pred, .. } => [*dst, *pred].into_iter().flatten().collect(),
             other => other.clone().result().map(|dst| *dst).into_iter().collect(),
@@ -340,9 +440,11 @@ impl Operation {
     pub fn sees_bits(&self) -> bool {
         match self {
             Operation::Bits { op, .. } => !op.is_arithmetic(),
-            Operation::Compare { ordering, .. } => *ordering != Ordering::Float,
+            Operation::Compare { ordering, .. } => !matches!(ordering, Ordering::Float | Ordering::Flushed),
             Operation::Float { .. }
             | Operation::ToInteger { .. }
+            | Operation::ToHalf { .. }
+            | Operation::Integral { .. }
             | Operation::Logic { .. }
             | Operation::Pass { .. } => false,
             Operation::Offset { .. }
@@ -351,6 +453,12 @@ impl Operation {
             | Operation::MulWide { .. }
             | Operation::Widen { .. }
             | Operation::Narrow { .. }
+            | Operation::Resize { .. }
+            | Operation::Pack { .. }
+            | Operation::Unpack { .. }
+            | Operation::FromHalf { .. }
+            | Operation::Half { .. }
+            | Operation::Mixed { .. }
             | Operation::Load { .. }
             | Operation::Store { .. }
             | Operation::Select { .. }
@@ -382,6 +490,24 @@ impl Operation {
         }
     }
 
+    /// Whether the host's arithmetic must flush what is subnormal to zero. `None`: that makes no difference, and no lane leaves here.
+    pub fn flushes(&self) -> Option<bool> {
+        match self {
+            Operation::Float { flushes, .. } => Some(*flushes),
+            Operation::Compare { ordering: Ordering::Flushed, .. }
+            | Operation::Bits { op: Bits::AbsFlushed | Bits::NegFlushed, .. } => Some(true),
+            Operation::Compare {
+                ordering: Ordering::Signed | Ordering::Unsigned | Ordering::Short, ..
+            }
+            | Operation::Bits { .. }
+            | Operation::Offset { .. }
+            | Operation::Select { .. }
+            | Operation::Logic { .. }
+            | Operation::Pass { .. } => None,
+            _ => Some(false),
+        }
+    }
+
     /// The access of a load or store.
     pub fn access(&self) -> Option<&Access> {
         match self {
@@ -409,11 +535,11 @@ impl Float {
 impl Bits {
     /// All NaNs are one to the operation, and its own are the host's.
     pub fn is_arithmetic(self) -> bool {
-        matches!(self, Bits::AbsFloat | Bits::NegFloat)
+        matches!(self, Bits::AbsFloat | Bits::NegFloat | Bits::AbsFlushed | Bits::NegFlushed)
     }
 
     fn is_unary(self) -> bool {
-        use Bits::{AbsFloat, AbsSigned, Copy, FromSigned, FromUnsigned, Neg, NegFloat, Not};
-        matches!(self, AbsFloat | AbsSigned | Copy | FromSigned | FromUnsigned | Neg | NegFloat | Not)
+        use Bits::{AbsSigned, Copy, FromSigned, FromUnsigned, Neg, Not};
+        self.is_arithmetic() || matches!(self, AbsSigned | Copy | FromSigned | FromUnsigned | Neg | Not)
     }
 }

@@ -248,7 +248,7 @@ impl<'f> Finder<'f> {
 
     /// An operation with a guard can become one without, and a selection. The interpreter, which would run both, has none of it.
     fn selects(&self, operation: &Operation) -> bool {
-        let is_number = |slot: &Slot| matches!(self.width(*slot), Width::W32 | Width::W64);
+        let is_number = |slot: &Slot| self.width(*slot) != Width::Pred;
         self.tentative
             && operation.clone().rename_def(Slot(0)).is_some()
             && operation.defs().iter().all(is_number)

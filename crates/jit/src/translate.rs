@@ -22,7 +22,7 @@ impl Operation {
     ) -> Option<Operation> {
         let made = match kind {
             OpKind::Pure { form, picks, function, dst, src } => {
-                let native = pure(form, picks, function, *dst, src);
+                let native = pure(form, picks, function, *dst, src, &width);
                 native.or_else(|| call(form, function, *dst, src, &width, calls))?
             }
             &OpKind::SelectPair { dst, pairs, preds } => Operation::SelectHalves { dst, src: pairs, preds },
@@ -37,33 +37,62 @@ impl Operation {
                 let wide = width(*dst) == Width::W64;
                 Operation::Offset { wide, dst: *dst, src: *src, addend: *addend }
             }
-            OpKind::Simple(SimpleOp::Resize { dst, src, bits: 32, signed }) => {
-                match (width(*src), width(*dst)) {
-                    (Width::W32, Width::W64) => Operation::Widen { signed: *signed, dst: *dst, src: *src },
-                    (Width::W64, Width::W32) => Operation::Narrow { dst: *dst, src: *src },
-                    (Width::W32, Width::W32) => Operation::copy(*dst, *src, Width::W32),
-                    _ => return None,
-                }
+            &OpKind::Simple(SimpleOp::Resize { dst, src, bits, signed }) => {
+                Operation::resize(bits, signed, dst, src, &width)?
+            }
+            &OpKind::Simple(SimpleOp::Pack { dst, ref src, bits: bits @ (16 | 32) }) => {
+                let &[low, high] = &src[..] else { return None };
+                let fits = [low, high].iter().all(|&slot| width(slot).bits() == bits);
+                (fits && width(dst).bits() == 2 * bits).then_some(Operation::Pack {
+                    bits,
+                    dst,
+                    src: [low, high],
+                })?
+            }
+            &OpKind::Simple(SimpleOp::Unpack { ref dst, src, bits: bits @ (16 | 32) }) => {
+                let &[low, high] = &dst[..] else { return None };
+                let fits = dst.iter().flatten().all(|&slot| width(slot).bits() == bits);
+                (fits && width(src).bits() == 2 * bits).then_some(Operation::Unpack {
+                    bits,
+                    dst: [low, high],
+                    src,
+                })?
             }
             OpKind::Load(load) if !load.semantics.is_strong() => {
                 let access = access(&load.address, load.bytes, load.dst.len(), index, &width)?;
-                let fits = |slot: &Slot| width(*slot).bytes() == load.bytes as usize;
-                if !load.dst.iter().flatten().all(fits) {
-                    return None;
-                }
-                Operation::Load { access, dst: load.dst.to_vec() }
+                let fits = |slot: &Slot| width(*slot).bytes() >= load.bytes as usize;
+                load.dst.iter().flatten().all(fits).then_some(())?;
+                Operation::Load { access, signed: load.signed, dst: load.dst.to_vec() }
             }
             OpKind::Store(store) if !store.semantics.is_strong() => {
                 let access = access(&store.address, store.bytes, store.src.len(), index, &width)?;
-                if !store.src.iter().all(|slot| width(*slot).bytes() == store.bytes as usize) {
-                    return None;
-                }
+                let fits = |slot: &Slot| width(*slot).bytes() >= store.bytes as usize;
+                store.src.iter().all(fits).then_some(())?;
                 Operation::Store { access, src: store.src.to_vec(), guard: None }
             }
             _ => return None,
         };
-        let fits = |slot: Slot| width(slot) != Width::W16;
-        made.uses().into_iter().chain(made.defs()).all(fits).then_some(made)
+        Some(made)
+    }
+
+    /// The low `bits` bits of a slot, extended or cut off to the width of another.
+    fn resize(
+        bits: u32,
+        signed: bool,
+        dst: Slot,
+        src: Slot,
+        width: impl Fn(Slot) -> Width,
+    ) -> Option<Operation> {
+        let (from, to) = (width(src), width(dst));
+        let bits = bits.min(to.bits());
+        Some(match (from, to, bits) {
+            (Width::Pred, ..) | (_, Width::Pred, _) => return None,
+            (Width::W32, Width::W64, 32) => Operation::Widen { signed, dst, src },
+            (Width::W64, Width::W32, 32) => Operation::Narrow { dst, src },
+            _ if from == to && bits == to.bits() => Operation::copy(dst, src, to),
+            (_, _, 8 | 16 | 32) if bits <= from.bits() => Operation::Resize { bits, signed, dst, src },
+            _ => return None,
+        })
     }
 
     /// A shuffle whose distance and segments are literals. All lanes of a warp must take part. Loops have none: their lanes diverge.
@@ -86,7 +115,7 @@ impl Operation {
 }
 
 /// Operations that take so long that a call hardly matters.
-const HEAVY: [&str; 12] = [
+const HEAVY: [&str; 15] = [
     "float::cos_approx",
     "float::cos_cycles",
     "float::div_approx",
@@ -97,6 +126,9 @@ const HEAVY: [&str; 12] = [
     "float::sin_approx",
     "float::sin_cycles",
     "float::tanh_approx",
+    "half::fma",
+    "half_compare::set",
+    "half_compare::set_pair",
     "integer::div",
     "integer::rem",
 ];
@@ -111,9 +143,9 @@ fn call(
     index: usize,
 ) -> Option<Operation> {
     let [Some(dst), None] = dst else { return None };
-    let fits = |slot: &Slot| matches!(width(*slot), Width::W32 | Width::W64);
+    let fits = |slot: &Slot| width(*slot) != Width::Pred;
     let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
-    (suits && src.len() <= MOST_SOURCES && src.iter().all(fits)).then(|| Operation::Call {
+    (suits && src.len() <= MOST_SOURCES && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
         index,
         dst,
         src: src.to_vec(),
@@ -131,7 +163,7 @@ fn access(
     let suits = matches!(address.space, Space::Global | Space::Generic | Space::Shared | Space::Const);
     let wide = width(base) == Width::W64;
     let offset = i32::try_from(address.offset).ok()?;
-    (suits && matches!(bytes, 4 | 8) && (wide || address.space == Space::Shared)).then_some(Access {
+    (suits && matches!(bytes, 1 | 2 | 4 | 8) && (wide || address.space == Space::Shared)).then_some(Access {
         index,
         base,
         offset: offset.into(),
@@ -147,14 +179,18 @@ fn pure(
     function: &str,
     dst: [Option<Slot>; 2],
     src: &[Slot],
+    width: impl Fn(Slot) -> Width,
 ) -> Option<Operation> {
     // What a modifier changes is not native yet, unless its operation below looks at it.
     let known = |&m: &Mod| {
         m.rounding().is_some()
             || m.cmp().is_some()
             || m.bool_op().is_some()
-            || matches!(m, Mod::Lo | Mod::Wide)
+            || matches!(m, Mod::Lo | Mod::Hi | Mod::Wide)
             || m == Mod::Approx && function == "float::sqrt_approx"
+            || m == Mod::Ftz
+                && picks.types() == [Type::F32]
+                && !matches!(function, "float::min" | "float::max")
     };
     if form.carry.reads || form.carry.writes || !picks.mods().iter().all(known) {
         return None;
@@ -162,8 +198,11 @@ fn pure(
     let ty = picks.ty(0);
     let at = |i: usize| src.get(i).or(src.last()).copied();
     let all = [at(0)?, at(1)?, at(2)?];
-    if let "compare::setp" = function {
-        let ordering = ordering(ty)?;
+    let is_of_type = |slot: Slot| width(slot).bits() == ty.bits();
+    let flushes = picks.has(Mod::Ftz);
+    if matches!(function, "compare::setp" | "half_compare::setp") && ty.lanes() == 1 {
+        let ordering = if flushes { Ordering::Flushed } else { ordering(ty)? };
+        src[..2].iter().all(|&slot| is_of_type(slot)).then_some(())?;
         let wide = ty.bits() == 64;
         let with = match (picks.bool_op(), src.len()) {
             (None, 2) => None,
@@ -204,7 +243,21 @@ fn pure(
         };
         return Some(Operation::Logic { op, dst, src: [all[0], all[1]] });
     }
-    if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 {
+    if let Some(operation) = half(function, picks, dst, src, &width) {
+        return Some(operation);
+    }
+    if function == "convert::int_to_int" && !picks.has(Mod::Sat) {
+        let (from, bits) = (picks.ty(1), picks.ty(1).bits());
+        let signed = from.is_signed() && bits < ty.bits();
+        return is_of_type(dst).then(|| Operation::resize(bits, signed, dst, src[0], &width))?;
+    }
+    // The product of two values that are not extended by their signs has no other bits.
+    if let ("integer::mul_wide" | "integer::mad_wide", Type::U16) = (function, ty) {
+        let op = if function == "integer::mul_wide" { Bits::Mul } else { Bits::Mad };
+        return Some(Operation::Bits { op, wide: false, dst, src: all });
+    }
+    let fits = ty.bits() != 16 || is_of_type(dst) && is_of_type(src[0]);
+    if !matches!(ty.bits(), 16 | 32 | 64) || ty.lanes() != 1 || !fits {
         return None;
     }
     let wide = ty.bits() == 64;
@@ -228,8 +281,13 @@ fn pure(
             "float::sqrt_approx" if !wide => Float::Sqrt,
             "float::min" => Float::Min,
             "float::max" => Float::Max,
+            "convert::float_to_float" if picks.types() == [Type::F32; 2] && picks.rounds_to_integer() => {
+                return Some(Operation::Integral { rounding: picks.rounding()?, dst, src: src[0] });
+            }
             _ => {
                 let op = match function {
+                    "float::abs" if flushes => Bits::AbsFlushed,
+                    "float::neg" if flushes => Bits::NegFlushed,
                     "float::abs" => Bits::AbsFloat,
                     "float::neg" => Bits::NegFloat,
                     "convert::int_to_float" if wide || !rounds_to_nearest(picks) => return None,
@@ -243,18 +301,9 @@ fn pure(
         let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
         // `add.f32.f16` has a second type.
         let plain = picks.types().len() == 1 && rounding != Rounding::NearestAway;
-        return plain.then_some(Operation::Float { op, wide, rounding, dst, src: all });
+        return plain.then_some(Operation::Float { op, wide, rounding, flushes, dst, src: all });
     }
-    if function == "convert::int_to_int" && !picks.has(Mod::Sat) {
-        let signed = picks.ty(1).is_signed();
-        return match (picks.ty(1).bits(), ty.bits()) {
-            (32, 64) => Some(Operation::Widen { signed, dst, src: src[0] }),
-            (64, 32) => Some(Operation::Narrow { dst, src: src[0] }),
-            (32, 32) | (64, 64) => Some(Operation::Bits { op: Bits::Copy, wide, dst, src: all }),
-            _ => None,
-        };
-    }
-    if function == "convert::float_to_int" && picks.ty(1) == Type::F32 && !wide {
+    if function == "convert::float_to_int" && picks.ty(1) == Type::F32 && ty.bits() == 32 {
         let rounding = picks.rounding()?;
         return Some(Operation::ToInteger { signed: ty.is_signed(), rounding, dst, src: src[0] });
     }
@@ -265,13 +314,17 @@ fn pure(
     let low = picks.has(Mod::Lo);
     if matches!(function, "integer::mul_wide" | "integer::mad_wide") {
         let addend = (function == "integer::mad_wide").then_some(all[2]);
-        return (!wide).then_some(Operation::MulWide { signed, dst, src: [all[0], all[1]], addend });
+        let suits = ty.bits() == 32;
+        return suits.then_some(Operation::MulWide { signed, dst, src: [all[0], all[1]], addend });
     }
     let op = match function {
         "integer::add" => Bits::Add,
         "integer::sub" => Bits::Sub,
         "integer::mul" if low => Bits::Mul,
         "integer::mad" if low => Bits::Mad,
+        "integer::mul" if picks.has(Mod::Hi) && ty.bits() != 32 => return None,
+        "integer::mul" if picks.has(Mod::Hi) && signed => Bits::MulHighSigned,
+        "integer::mul" if picks.has(Mod::Hi) => Bits::MulHighUnsigned,
         "integer::min" if signed => Bits::MinSigned,
         "integer::min" => Bits::MinUnsigned,
         "integer::max" if signed => Bits::MaxSigned,
@@ -288,6 +341,68 @@ fn pure(
         _ => return None,
     };
     Some(Operation::Bits { op, wide, dst, src: all })
+}
+
+/// Arithmetic on numbers of 16 bits, and their conversions.
+fn half(
+    function: &str,
+    picks: &Picks,
+    dst: Slot,
+    src: &[Slot],
+    width: impl Fn(Slot) -> Width,
+) -> Option<Operation> {
+    let format = |ty| match ty {
+        Type::F16 | Type::F16x2 => Some(Half::F16),
+        Type::Bf16 | Type::Bf16x2 => Some(Half::Bf16),
+        _ => None,
+    };
+    let (to, from) = (picks.ty(0), picks.types().get(1).copied());
+    let mixed = match function {
+        "mixed::add" => Some(Float::Add),
+        "mixed::sub" => Some(Float::Sub),
+        "mixed::fma" => Some(Float::Fma),
+        _ => None,
+    };
+    if let (Some(op), Type::F32, Some(from), Some((&last, halves))) = (mixed, to, from, src.split_last()) {
+        let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+        let format = format(from).filter(|_| rounding != Rounding::NearestAway)?;
+        let fits = halves.iter().all(|&slot| width(slot) == Width::W16) && width(last) == Width::W32;
+        let src = [src[0], src[1], last];
+        return fits.then_some(Operation::Mixed { op, format, rounding, dst, src });
+    }
+    match (function, from) {
+        ("convert::float_to_float", Some(from)) if to == Type::F32 => {
+            let format = format(from).filter(|_| width(src[0]) == Width::W16 && width(dst) == Width::W32)?;
+            return Some(Operation::FromHalf { format, dst, src: src[0] });
+        }
+        ("convert::float_to_float" | "convert::narrow" | "convert::pack", Some(Type::F32)) => {
+            let (format, rounding) = (format(to)?, picks.rounding()?);
+            let rounds = match format {
+                Half::F16 => rounding != Rounding::NearestAway,
+                Half::Bf16 => matches!(rounding, Rounding::NearestEven | Rounding::TowardZero),
+            };
+            let low = (to.lanes() == 2).then(|| src.get(1).copied());
+            let fits = rounds && width(dst).bits() == to.bits() && src.len() == to.lanes() as usize;
+            let low = low.flatten();
+            return fits.then_some(Operation::ToHalf { format, rounding, dst, src: src[0], low });
+        }
+        (_, None) => {}
+        _ => return None,
+    }
+    let format = format(to)?;
+    let op = match function {
+        "half::add" => Float::Add,
+        "half::sub" => Float::Sub,
+        "half::mul" => Float::Mul,
+        "half::min" => Float::Min,
+        "half::max" => Float::Max,
+        _ => return None,
+    };
+    let fits = picks.rounding().is_none_or(|rounding| rounding == Rounding::NearestEven)
+        && src.len() == 2
+        && src.iter().chain([&dst]).all(|&slot| width(slot).bits() == to.bits());
+    let packed = to.lanes() == 2;
+    fits.then_some(Operation::Half { op, format, packed, dst, src: [src[0], src[1]] })
 }
 
 /// `to`: the result's type.
@@ -311,8 +426,11 @@ fn rounds_to_nearest(picks: &Picks) -> bool {
 
 fn ordering(ty: Type) -> Option<Ordering> {
     match ty {
-        _ if !matches!(ty.bits(), 32 | 64) || ty.lanes() != 1 => None,
+        _ if !matches!(ty.bits(), 16 | 32 | 64) || ty.lanes() != 1 => None,
         Type::F32 | Type::F64 => Some(Ordering::Float),
+        Type::F16 => Some(Ordering::Half(Half::F16)),
+        Type::Bf16 => Some(Ordering::Half(Half::Bf16)),
+        Type::S16 => Some(Ordering::Short),
         _ if ty.is_float() => None,
         _ if ty.is_signed() => Some(Ordering::Signed),
         _ => Some(Ordering::Unsigned),

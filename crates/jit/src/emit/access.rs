@@ -19,12 +19,17 @@ use crate::operation::Access;
 /// Bytes that the host fetches at once.
 const LINE: i32 = 64;
 
+/// The greatest step of short elements of which two vectors hold those of a group.
+const MOST_STRIDE: i64 = 8;
+
 /// Where an access finds its elements, once it has been checked: `rcx` and these bytes.
-enum Places {
+pub(super) enum Places {
     /// From this register and these bytes on, not from `rcx`.
     Even(Form, AsmRegister64, i32),
     /// Likewise; the elements of all lanes follow each other, several for each lane.
     Interleaved(Form, AsmRegister64, i32),
+    /// Likewise; all elements of a group are within two vectors, and no lane is elsewhere.
+    Strided(Form, AsmRegister64, i32),
     /// For each chunk of 4 bytes: offsets of 4 bytes.
     Narrow(Vec<Vector>),
     /// For each chunk of 8 bytes: offsets of 8 bytes.
@@ -32,17 +37,17 @@ enum Places {
 }
 
 impl Places {
-    fn registers(self) -> Vec<Vector> {
+    pub fn registers(self) -> Vec<Vector> {
         match self {
-            Places::Even(..) | Places::Interleaved(..) => Vec::new(),
+            Places::Even(..) | Places::Interleaved(..) | Places::Strided(..) => Vec::new(),
             Places::Narrow(registers) | Places::Wide(registers) => registers,
         }
     }
 
     /// With these bytes more. `None`: they step evenly.
-    fn scattered(&self, bytes: i32) -> Option<Scattered<'_>> {
+    pub fn scattered(&self, bytes: i32) -> Option<Scattered<'_>> {
         match self {
-            Places::Even(..) | Places::Interleaved(..) => None,
+            Places::Even(..) | Places::Interleaved(..) | Places::Strided(..) => None,
             Places::Narrow(offsets) => Some(Scattered { offsets, wide: false, bytes }),
             Places::Wide(offsets) => Some(Scattered { offsets, wide: true, bytes }),
         }
@@ -66,7 +71,12 @@ impl<H: HostVectors> Emitter<'_, H> {
         qword_ptr(rdi + (offset_of!(Frame, regions) + size_of::<Region>() * access.index + field))
     }
 
-    pub(super) fn load(&mut self, access: Access, dst: &[Option<Slot>]) -> Result {
+    /// The elements of a chunk have more bytes than those in memory.
+    fn is_extended(&self, access: Access, slot: Slot) -> bool {
+        access.bytes < if self.is_wide(slot) { 8 } else { 4 }
+    }
+
+    pub(super) fn load(&mut self, access: Access, signed: bool, dst: &[Option<Slot>]) -> Result {
         let places = self.check(access)?;
         if let Places::Interleaved(form, base, bytes) = places {
             return self.load_interleaved(access, (form, base, bytes), dst);
@@ -75,12 +85,12 @@ impl<H: HostVectors> Emitter<'_, H> {
             let Some(slot) = *slot else { continue };
             if self.forms.contains_key(&slot) {
                 let place = ptr(rcx + element as i32 * access.bytes as i32);
-                if self.is_wide(slot) {
-                    self.asm.mov(rdx, place)?;
-                } else {
-                    self.asm.mov(edx, place)?;
-                }
+                self.load_number(place, access.bytes, signed, slot)?;
                 self.set_base(rdx, slot)?;
+                continue;
+            }
+            if self.is_extended(access, slot) {
+                self.load_extended(access, signed, &places, element, slot)?;
                 continue;
             }
             for chunk in 0..self.chunks(slot) {
@@ -104,6 +114,10 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.store_interleaved(access, (form, base, bytes), src);
         }
         for (element, &slot) in src.iter().enumerate() {
+            if self.is_extended(access, slot) {
+                self.store_truncated(access, &places, element, slot)?;
+                continue;
+            }
             for chunk in 0..self.chunks(slot) {
                 // It may have been stored meanwhile, with the NaNs of the host.
                 let register = self.bits(slot, chunk)?;
@@ -117,7 +131,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Checks an access of the lanes at the basic block. If it is not allowed, they leave. `rcx`: what the places are
     /// relative to, on the host.
-    fn check(&mut self, access: Access) -> Result<Places> {
+    pub(super) fn check(&mut self, access: Access) -> Result<Places> {
         if let Some(form) = self.even_address(&access) {
             let (base, bytes, writes) = match self.straight {
                 Some(straight) => {
@@ -134,6 +148,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
             if form.is_interleaved(&access) && self.asm.has_all() {
                 return Ok(Places::Interleaved(form, base, bytes));
+            }
+            if self.is_strided(access, form) {
+                return Ok(Places::Strided(form, base, bytes));
             }
             if (base, bytes) != (rcx, 0) {
                 self.asm.lea(rcx, ptr(base + bytes))?;
@@ -154,6 +171,12 @@ impl<H: HostVectors> Emitter<'_, H> {
             return Err(Refused);
         }
         self.check_each(access)
+    }
+
+    /// The host takes short elements out of whole vectors. What lies between them may be read, and is checked in straight-line code.
+    fn is_strided(&self, access: Access, form: Form) -> bool {
+        let fits = access.bytes < 4 && (1..=MOST_STRIDE).contains(&form.step);
+        H::STRIDES && fits && self.straight.is_some() && self.asm.has_all()
     }
 
     fn check_even(&mut self, access: Access, form: Form) -> Result {
@@ -256,6 +279,130 @@ impl<H: HostVectors> Emitter<'_, H> {
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
+    }
+
+    /// Loads elements that have fewer bytes than those of the slot.
+    fn load_extended(
+        &mut self,
+        access: Access,
+        signed: bool,
+        places: &Places,
+        element: usize,
+        slot: Slot,
+    ) -> Result {
+        let (wide, all) = (self.is_wide(slot), self.asm.has_all());
+        let from = element as i32 * access.bytes as i32;
+        match *places {
+            // All lanes have the same one.
+            Places::Even(form, base, bytes) if form.step == 0 => {
+                self.load_number(ptr(base + (bytes + from)), access.bytes, signed, slot)?;
+                let value = self.temporary()?;
+                self.asm.broadcast(value, rdx, edx, wide)?;
+                for chunk in 0..self.chunks(slot) {
+                    self.define((slot, chunk), false, |asm, dst| asm.copy(dst, value, wide))?;
+                }
+                self.block.free_vectors.push(value);
+                return Ok(());
+            }
+            Places::Even(form, base, bytes) if H::MERGES || all => {
+                let clears = signed && self.is_short(slot);
+                let low = self.asm.constant([0xffff_0000_ffff; 8]);
+                for chunk in 0..self.chunks(slot) {
+                    let (group, lane) = self.place(slot, chunk);
+                    let first = bytes + from + form.offset(group, lane) as i32;
+                    let length = H::lanes(wide) as i32 * access.bytes as i32;
+                    self.fetch_ahead(access, base, first, length)?;
+                    let mask = if all { None } else { Some(self.lanes_of(slot, chunk)?) };
+                    let (place, of) = (ptr(base + first), (access.bytes, signed));
+                    if clears {
+                        self.asm.load_extended(H::SCRATCH.into(), place, mask, of, wide)?;
+                        let value = H::SCRATCH;
+                        self.define((slot, chunk), false, |asm, dst| asm.and_place(dst, value, low))?;
+                    } else {
+                        self.define((slot, chunk), false, |asm, dst| {
+                            asm.load_extended(dst, place, mask, of, wide)
+                        })?;
+                    }
+                    self.unpin();
+                }
+                return Ok(());
+            }
+            Places::Strided(form, base, bytes) => {
+                return self.load_strided((access, signed), (form, base, bytes + from), slot);
+            }
+            _ => {}
+        }
+        self.load_each((access, signed), places, from, slot)
+    }
+
+    fn load_strided(
+        &mut self,
+        (access, signed): (Access, bool),
+        (form, base, bytes): (Form, AsmRegister64, i32),
+        slot: Slot,
+    ) -> Result {
+        let (step, low) = (form.step as usize, self.asm.constant([0xffff_0000_ffff; 8]));
+        for group in 0..self.groups {
+            let first = bytes + form.offset(group, 0) as i32;
+            self.fetch_ahead(access, base, first, 16 * step as i32)?;
+            let others = [self.temporary()?, self.temporary()?];
+            self.asm.load_strided(|byte| ptr(base + (first + byte)), step, access.bytes, others)?;
+            let [value, other] = others;
+            self.extend(value, H::SCRATCH, 8 * access.bytes, signed)?;
+            if self.is_wide(slot) {
+                for half in 0..2 {
+                    self.asm.widen(H::SCRATCH, value, half == 1, signed)?;
+                    let key = (slot, 2 * group + half);
+                    self.define(key, false, |asm, dst| asm.copy(dst, H::SCRATCH, true))?;
+                }
+            } else if signed && self.is_short(slot) {
+                self.define((slot, group), false, |asm, dst| asm.and_place(dst, value, low))?;
+            } else {
+                self.define((slot, group), false, |asm, dst| asm.copy(dst, value, false))?;
+            }
+            self.block.free_vectors.extend([value, other]);
+        }
+        Ok(())
+    }
+
+    /// Stores the low bytes of a slot's elements.
+    fn store_truncated(&mut self, access: Access, places: &Places, element: usize, slot: Slot) -> Result {
+        let (wide, all) = (self.is_wide(slot), self.asm.has_all());
+        let to = element as i32 * access.bytes as i32;
+        if let &Places::Even(form, base, bytes) = places {
+            if H::MERGES || all && !wide {
+                for chunk in 0..self.chunks(slot) {
+                    let value = self.bits(slot, chunk)?;
+                    let (group, lane) = self.place(slot, chunk);
+                    let first = bytes + to + form.offset(group, lane) as i32;
+                    let length = H::lanes(wide) as i32 * access.bytes as i32;
+                    self.fetch_ahead(access, base, first, length)?;
+                    self.asm.store_truncated(ptr(base + first), value, chunk, access.bytes, wide)?;
+                    self.unpin();
+                }
+                return Ok(());
+            }
+            // Its register may be the one that is in use below.
+            self.asm.lea(rcx, ptr(base + bytes))?;
+            return self.store_each(access, &Places::Even(form, rcx, 0), to, slot);
+        }
+        if let &Places::Strided(form, base, bytes) = places {
+            if wide {
+                self.asm.lea(rcx, ptr(base + bytes))?;
+                return self.store_each(access, &Places::Even(form, rcx, 0), to, slot);
+            }
+            for group in 0..self.groups {
+                let value = self.bits(slot, group)?;
+                let first = bytes + to + form.offset(group, 0) as i32;
+                self.fetch_ahead(access, base, first, 16 * form.step as i32)?;
+                let other = self.temporary()?;
+                let place = |byte| ptr(base + (first + byte));
+                self.asm.store_strided(place, value, form.step as usize, access.bytes, other)?;
+                self.block.free_vectors.push(other);
+            }
+            return Ok(());
+        }
+        self.store_each(access, places, to, slot)
     }
 
     /// Loads whole vectors and takes the elements of each lane apart.

@@ -89,6 +89,13 @@ impl Avx2 {
         Ok(())
     }
 
+    /// The low 2 bytes of elements, whose others are 0, one behind the other in the low half of `S`.
+    fn joined_shorts(&mut self, from: AsmRegisterYmm) -> Result {
+        self.vpackusdw(S, from, from)?;
+        // Both halves of the register hold theirs twice.
+        Ok(self.vpermq(S, S, 0b10_00)?)
+    }
+
     /// The half of a register that has an element of `bytes` bytes, in `to` if it is the upper one, and the element's index
     /// there.
     fn half(
@@ -120,6 +127,7 @@ impl HostVectors for Avx2 {
     const MASKS: &'static [Mask] = &[];
     const MERGES: bool = false;
     const FEW: bool = true;
+    const STRIDES: bool = false;
     const NEEDS_ANOTHER: bool = true;
 
     fn new(assembler: Assembler, groups: usize) -> Avx2 {
@@ -176,6 +184,21 @@ impl HostVectors for Avx2 {
         Ok(self.vmovdqu(place, ymm(from)?)?)
     }
 
+    fn load_short(&mut self, to: Vector, place: AsmMemoryOperand) -> Result {
+        Ok(self.vpmovzxwd(ymm(to)?, place)?)
+    }
+
+    fn store_short(&mut self, place: AsmMemoryOperand, from: Vector) -> Result {
+        self.joined_shorts(ymm(from)?)?;
+        Ok(self.vmovdqu(place, xmm14)?)
+    }
+
+    fn merge_short(&mut self, place: AsmMemoryOperand, from: Vector, _: Mask) -> Result {
+        self.vpmovzxwd(S, place)?;
+        self.vblendvps(S, S, ymm(from)?, T)?;
+        self.store_short(place, Self::SCRATCH)
+    }
+
     fn merge(&mut self, place: AsmMemoryOperand, from: Vector, _: bool, _: Mask) -> Result {
         self.vpxor(S, ymm(from)?, place)?;
         self.vpand(S, S, T)?;
@@ -215,6 +238,31 @@ impl HostVectors for Avx2 {
             (true, false) => self.vpbroadcastd(dst, place)?,
             (false, true) => self.vpmaskmovq(dst, T, place)?,
             (false, false) => self.vpmaskmovd(dst, T, place)?,
+        }
+        Ok(())
+    }
+
+    fn load_extended(
+        &mut self,
+        dst: Destination,
+        place: AsmMemoryOperand,
+        _: Option<Mask>,
+        (bytes, signed): (u32, bool),
+        wide: bool,
+    ) -> Result {
+        let dst = ymm(dst.register)?;
+        match (bytes, signed, wide) {
+            (1, false, false) => self.vpmovzxbd(dst, place)?,
+            (1, true, false) => self.vpmovsxbd(dst, place)?,
+            (2, false, false) => self.vpmovzxwd(dst, place)?,
+            (2, true, false) => self.vpmovsxwd(dst, place)?,
+            (1, false, true) => self.vpmovzxbq(dst, place)?,
+            (1, true, true) => self.vpmovsxbq(dst, place)?,
+            (2, false, true) => self.vpmovzxwq(dst, place)?,
+            (2, true, true) => self.vpmovsxwq(dst, place)?,
+            (4, false, true) => self.vpmovzxdq(dst, place)?,
+            (4, true, true) => self.vpmovsxdq(dst, place)?,
+            _ => return Err(Refused),
         }
         Ok(())
     }
@@ -332,6 +380,45 @@ impl HostVectors for Avx2 {
         self.set_label(&mut done)?;
         // A label stands before an instruction.
         Ok(self.nop()?)
+    }
+
+    fn store_truncated(
+        &mut self,
+        place: AsmMemoryOperand,
+        from: Vector,
+        _: usize,
+        bytes: u32,
+        _: bool,
+    ) -> Result {
+        let low = self.singles(if bytes == 1 { 0xff } else { 0xffff });
+        self.vpand(S, ymm(from)?, low)?;
+        self.joined_shorts(S)?;
+        if bytes == 2 {
+            return Ok(self.vmovdqu(place, xmm14)?);
+        }
+        self.vpackuswb(xmm14, xmm14, xmm14)?;
+        Ok(self.vmovq(place, xmm14)?)
+    }
+
+    fn load_strided(
+        &mut self,
+        _: impl Fn(i32) -> AsmMemoryOperand,
+        _: usize,
+        _: u32,
+        _: [Vector; 2],
+    ) -> Result {
+        Err(Refused)
+    }
+
+    fn store_strided(
+        &mut self,
+        _: impl Fn(i32) -> AsmMemoryOperand,
+        _: Vector,
+        _: usize,
+        _: u32,
+        _: Vector,
+    ) -> Result {
+        Err(Refused)
     }
 
     fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result {

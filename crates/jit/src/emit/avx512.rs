@@ -4,6 +4,7 @@
 //! `k7`: scratch. `zmm30`: scratch; `zmm31`: the NaN of PTX.
 
 mod arithmetic;
+mod strided;
 
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
@@ -79,6 +80,14 @@ fn destination(dst: Destination) -> Result<AsmRegisterZmm> {
     Ok(dst.mask.map_or(register, |mask| masked(register, mask)))
 }
 
+/// The destination of a load. Lanes that are not there become 0, unless they keep their elements.
+fn destination_of(dst: Destination, lanes: Option<Mask>) -> Result<AsmRegisterZmm> {
+    match lanes.filter(|_| dst.mask.is_none()) {
+        Some(lanes) => Ok(masked(zmm(dst.register)?, lanes).z()),
+        None => destination(dst),
+    }
+}
+
 const S: AsmRegisterZmm = iced_x86::code_asm::zmm30;
 const NAN: AsmRegisterZmm = iced_x86::code_asm::zmm31;
 
@@ -109,6 +118,7 @@ impl HostVectors for Avx512 {
     const MASKS: &'static [Mask] = &[Mask(3), Mask(4), Mask(5), Mask(6)];
     const MERGES: bool = true;
     const FEW: bool = false;
+    const STRIDES: bool = true;
     const NEEDS_ANOTHER: bool = false;
 
     fn new(assembler: Assembler, _: usize) -> Avx512 {
@@ -173,6 +183,18 @@ impl HostVectors for Avx512 {
         Ok(())
     }
 
+    fn load_short(&mut self, to: Vector, place: AsmMemoryOperand) -> Result {
+        Ok(self.vpmovzxwd(zmm(to)?, place)?)
+    }
+
+    fn store_short(&mut self, place: AsmMemoryOperand, from: Vector) -> Result {
+        Ok(self.vpmovdw(place, zmm(from)?)?)
+    }
+
+    fn merge_short(&mut self, place: AsmMemoryOperand, from: Vector, mask: Mask) -> Result {
+        self.store_short(masked_place(place, mask), from)
+    }
+
     fn merge(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool, mask: Mask) -> Result {
         self.store(masked_place(place, mask), from, wide)
     }
@@ -206,18 +228,37 @@ impl HostVectors for Avx512 {
         one: bool,
         wide: bool,
     ) -> Result {
-        let dst = match dst.mask {
-            Some(_) => destination(dst)?,
-            None => match mask {
-                Some(mask) => masked(zmm(dst.register)?, mask).z(),
-                None => zmm(dst.register)?,
-            },
-        };
+        let dst = destination_of(dst, mask)?;
         match (one, wide) {
             (true, true) => self.vpbroadcastq(dst, place)?,
             (true, false) => self.vpbroadcastd(dst, place)?,
             (false, true) => self.vmovdqu64(dst, place)?,
             (false, false) => self.vmovdqu32(dst, place)?,
+        }
+        Ok(())
+    }
+
+    fn load_extended(
+        &mut self,
+        dst: Destination,
+        place: AsmMemoryOperand,
+        mask: Option<Mask>,
+        (bytes, signed): (u32, bool),
+        wide: bool,
+    ) -> Result {
+        let dst = destination_of(dst, mask)?;
+        match (bytes, signed, wide) {
+            (1, false, false) => self.vpmovzxbd(dst, place)?,
+            (1, true, false) => self.vpmovsxbd(dst, place)?,
+            (2, false, false) => self.vpmovzxwd(dst, place)?,
+            (2, true, false) => self.vpmovsxwd(dst, place)?,
+            (1, false, true) => self.vpmovzxbq(dst, place)?,
+            (1, true, true) => self.vpmovsxbq(dst, place)?,
+            (2, false, true) => self.vpmovzxwq(dst, place)?,
+            (2, true, true) => self.vpmovsxwq(dst, place)?,
+            (4, false, true) => self.vpmovzxdq(dst, place)?,
+            (4, true, true) => self.vpmovsxdq(dst, place)?,
+            _ => return Err(Refused),
         }
         Ok(())
     }
@@ -301,6 +342,50 @@ impl HostVectors for Avx512 {
         }
         let mask = self.lanes_of(chunk, wide)?;
         self.store(masked_place(place, mask), from, wide)
+    }
+
+    fn store_truncated(
+        &mut self,
+        mut place: AsmMemoryOperand,
+        from: Vector,
+        chunk: usize,
+        bytes: u32,
+        wide: bool,
+    ) -> Result {
+        if !self.all {
+            place = masked_place(place, self.lanes_of(chunk, wide)?);
+        }
+        let from = zmm(from)?;
+        match (bytes, wide) {
+            (1, false) => self.vpmovdb(place, from)?,
+            (2, false) => self.vpmovdw(place, from)?,
+            (1, true) => self.vpmovqb(place, from)?,
+            (2, true) => self.vpmovqw(place, from)?,
+            (4, true) => self.vpmovqd(place, from)?,
+            _ => return Err(Refused),
+        }
+        Ok(())
+    }
+
+    fn load_strided(
+        &mut self,
+        place: impl Fn(i32) -> AsmMemoryOperand,
+        step: usize,
+        bytes: u32,
+        others: [Vector; 2],
+    ) -> Result {
+        self.take_strided(place, step, bytes, others)
+    }
+
+    fn store_strided(
+        &mut self,
+        place: impl Fn(i32) -> AsmMemoryOperand,
+        from: Vector,
+        step: usize,
+        bytes: u32,
+        other: Vector,
+    ) -> Result {
+        self.put_strided(place, from, step, bytes, other)
     }
 
     fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result {

@@ -135,7 +135,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     pub(super) fn double(&mut self, op: Float, rounding: Rounding, dst: Slot, src: [Slot; 3]) -> Result {
         if self.straight.is_none() {
-            let uses = Operation::Float { op, wide: true, rounding, dst, src }.uses();
+            let uses = Operation::Float { op, wide: true, rounding, flushes: false, dst, src }.uses();
             self.check_sources(&uses)?;
         }
         (0..self.chunks(dst)).try_for_each(|chunk| {

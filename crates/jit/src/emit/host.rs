@@ -58,6 +58,10 @@ pub(super) struct Scattered<'o> {
     pub bytes: i32,
 }
 
+/// `mxcsr` with all exceptions masked, and the bits of it by which subnormal sources and results become zeros.
+pub(super) const USUAL_CONTROL: u32 = 0x1f80;
+pub(super) const FLUSHES: u32 = 0x8040;
+
 /// The lowest number of a register.
 pub(super) fn low_number(register: Vector) -> Result<AsmRegisterXmm> {
     get_xmm(Register::XMM0 + u32::from(register.0)).ok_or(Refused)
@@ -68,11 +72,13 @@ pub(super) struct Assembler {
     code: CodeAssembler,
     /// Vectors.
     pub constants: Vec<(CodeLabel, [u64; 8])>,
+    /// Arithmetic flushes what is subnormal.
+    pub flushes: bool,
 }
 
 impl Assembler {
     pub fn new() -> Result<Assembler> {
-        Ok(Assembler { code: CodeAssembler::new(64)?, constants: Vec::new() })
+        Ok(Assembler { code: CodeAssembler::new(64)?, constants: Vec::new(), flushes: false })
     }
 
     /// A vector of constants behind the code. Shorter vectors are its beginning.
@@ -111,6 +117,20 @@ pub(super) trait Arithmetic: DerefMut<Target = Assembler> {
     fn narrow(&mut self, first: Vector, second: Vector, other: Vector) -> Result;
     /// Puts the low half of a vector behind that of the scratch register.
     fn join_low(&mut self, upper: Vector) -> Result;
+    /// `a` and the constant.
+    fn and_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand) -> Result;
+    /// Shifts the bits of 32-bit elements up (positive) or down, signed or not.
+    fn shift(&mut self, to: Vector, from: Vector, distance: i32, signed: bool) -> Result;
+    /// The upper halves of 64-bit elements, below.
+    fn upper_down(&mut self, to: Vector, from: Vector) -> Result;
+    /// Puts the low halves of 64-bit elements up.
+    fn lower_up(&mut self, to: Vector, from: Vector) -> Result;
+    /// f32 as f16 or bf16 in the low bits of elements, in the scratch register. Changes `other`, which is not `from`.
+    fn single_to_half(&mut self, from: Vector, format: Half, rounding: Rounding, other: Vector) -> Result;
+    /// f32 as integral numbers.
+    fn integral(&mut self, dst: Destination, from: Vector, rounding: Rounding) -> Result;
+    /// The high halves of products of 32-bit values, in the scratch register. Changes `other`, which is neither source.
+    fn multiply_high(&mut self, a: Vector, b: Vector, signed: bool, other: Vector) -> Result;
     /// One 16-bit half of each element as f32.
     fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result;
     /// Puts the low 16 bits of each element below the high 16 bits of the scratch register's.
@@ -200,6 +220,8 @@ pub(super) trait HostVectors: Arithmetic {
     const MERGES: bool;
     /// There are so few registers that the chunks of an operation share them.
     const FEW: bool;
+    /// `load_strided` and `store_strided` are there.
+    const STRIDES: bool;
     /// `is_inside` and `round_to_integer` need a third register.
     const NEEDS_ANOTHER: bool;
 
@@ -225,6 +247,12 @@ pub(super) trait HostVectors: Arithmetic {
     fn save_masks(&mut self, saves: bool) -> Result;
     fn load(&mut self, to: Vector, place: AsmMemoryOperand, wide: bool) -> Result;
     fn store(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool) -> Result;
+    /// Loads elements of 2 bytes and extends them by zeros.
+    fn load_short(&mut self, to: Vector, place: AsmMemoryOperand) -> Result;
+    /// Stores the low 2 bytes of elements, whose others are 0.
+    fn store_short(&mut self, place: AsmMemoryOperand, from: Vector) -> Result;
+    /// As `merge`, elements of 2 bytes.
+    fn merge_short(&mut self, place: AsmMemoryOperand, from: Vector, mask: Mask) -> Result;
     /// Merges into memory of the gang.
     fn merge(&mut self, place: AsmMemoryOperand, from: Vector, wide: bool, mask: Mask) -> Result;
     fn copy(&mut self, dst: Destination, from: Vector, wide: bool) -> Result;
@@ -237,6 +265,15 @@ pub(super) trait HostVectors: Arithmetic {
         place: AsmMemoryOperand,
         mask: Option<Mask>,
         one: bool,
+        wide: bool,
+    ) -> Result;
+    /// As `load_lanes`, elements of so many bytes that are extended, by their signs or zeros.
+    fn load_extended(
+        &mut self,
+        dst: Destination,
+        place: AsmMemoryOperand,
+        mask: Option<Mask>,
+        extension: (u32, bool),
         wide: bool,
     ) -> Result;
     /// Loads two or four elements of 4 bytes for each lane, which follow each other: one register for each element of a lane. `place`:
@@ -253,6 +290,33 @@ pub(super) trait HostVectors: Arithmetic {
     ) -> Result;
     /// Stores elements of the lanes `eax`. Touches no other memory.
     fn store_lanes(&mut self, place: AsmMemoryOperand, from: Vector, chunk: usize, wide: bool) -> Result;
+    /// As `store_lanes`, the low bytes of elements: those of all lanes, or of some if destinations may have masks. `wide`: only then.
+    fn store_truncated(
+        &mut self,
+        place: AsmMemoryOperand,
+        from: Vector,
+        chunk: usize,
+        bytes: u32,
+        wide: bool,
+    ) -> Result;
+    /// Loads an element of 1 or 2 bytes for each lane of a group, so many bytes from one to the next: to the low bits of elements of
+    /// the scratch register. Changes `others`. Touches no memory behind the last element.
+    fn load_strided(
+        &mut self,
+        place: impl Fn(i32) -> AsmMemoryOperand,
+        step: usize,
+        bytes: u32,
+        others: [Vector; 2],
+    ) -> Result;
+    /// Stores the low bytes of elements likewise. Touches no other memory.
+    fn store_strided(
+        &mut self,
+        place: impl Fn(i32) -> AsmMemoryOperand,
+        from: Vector,
+        step: usize,
+        bytes: u32,
+        other: Vector,
+    ) -> Result;
     /// Clears the scratch register and takes the lanes, for `gather`.
     fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result;
     /// Loads a chunk from `rcx` and offsets to the scratch register. `other`: unless offsets are as wide as elements.

@@ -277,13 +277,19 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Lets a vector handler compute an operation.
     pub(super) fn call(&mut self, index: usize, dst: Slot, src: &[Slot]) -> Result {
-        let operand = |operand: usize, chunk: usize| {
-            place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + H::BYTES * chunk)
+        let operand = |operand: usize, chunk: usize, short: bool| {
+            let bytes = if short { H::BYTES / 2 } else { H::BYTES };
+            place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + bytes * chunk)
         };
         for (number, &slot) in src.iter().enumerate() {
+            let short = self.is_short(slot);
             for chunk in 0..self.chunks(slot) {
                 let register = self.bits(slot, chunk)?;
-                self.asm.store(operand(number, chunk), register, true)?;
+                let place = operand(number, chunk, short);
+                match short {
+                    true => self.asm.store_short(place, register)?,
+                    false => self.asm.store(place, register, true)?,
+                }
                 self.block.pinned.clear();
             }
         }
@@ -294,9 +300,14 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.call_host(offset_of!(Frame, call))?;
         self.save(&live, false)?;
         for chunk in 0..self.chunks(dst) {
-            let result = operand(MOST_SOURCES, chunk);
-            let wide = self.is_wide(dst);
-            self.define((dst, chunk), false, |asm, dst| asm.load_result(dst, result, wide))?;
+            let (wide, short) = (self.is_wide(dst), self.is_short(dst));
+            let result = operand(MOST_SOURCES, chunk, short);
+            if short {
+                self.asm.load_short(H::SCRATCH, result)?;
+                self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, false))?;
+            } else {
+                self.define((dst, chunk), false, |asm, dst| asm.load_result(dst, result, wide))?;
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use ir::{Guard, Slot};
 use isa::{BoolOp, CmpOp, Rounding};
 
 use super::host::{Chooser, MASK};
-use super::{Emitter, HostVectors, Mask, Result, Vector};
+use super::{Emitter, HostVectors, Mask, Refused, Result, Vector};
 use crate::Frame;
 use crate::operation::{Access, Bits, Float, Half, Operation, Ordering};
 
@@ -17,7 +17,15 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.scalar(operation);
         }
         match *operation {
-            Operation::Float { op, wide: true, rounding, dst, src } => self.double(op, rounding, dst, src),
+            Operation::Float { op, wide: true, rounding, dst, src, .. } => {
+                self.double(op, rounding, dst, src)
+            }
+            Operation::Mixed { op, format, rounding, dst, src } => {
+                self.each(self.parts, |this, part| this.mixed((op, format), rounding, dst, src, part))
+            }
+            Operation::Bits { op: op @ (Bits::AbsFlushed | Bits::NegFlushed), dst, src: [a, ..], .. } => {
+                self.each(self.parts, |this, part| this.flushed_sign(op, dst, a, part))
+            }
             Operation::Convert { conversion, rounding, dst, src } => {
                 self.convert(conversion, rounding, dst, src)
             }
@@ -26,6 +34,18 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
             Operation::Float { op, rounding, dst, src, .. } => {
                 self.each(self.parts, |this, part| this.float(op, rounding, dst, src, part))
+            }
+            Operation::Bits {
+                op: op @ (Bits::MulHighSigned | Bits::MulHighUnsigned),
+                dst,
+                src: [a, b, _],
+                ..
+            } => {
+                let signed = op == Bits::MulHighSigned;
+                self.each(self.parts, |this, part| this.mul_high(signed, dst, [a, b], part))
+            }
+            Operation::Bits { op, dst, src, .. } if self.is_short(dst) => {
+                self.each(self.parts, |this, part| this.short_bits(op, dst, src, part))
             }
             Operation::Bits { op, wide, dst, src } => {
                 self.each(self.chunks(dst), |this, chunk| this.on_bits(op, wide, dst, src, chunk))
@@ -41,11 +61,32 @@ impl<H: HostVectors> Emitter<'_, H> {
                 this.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, true))
             }),
             Operation::Narrow { dst, src } => self.each(self.parts, |this, part| this.narrow(dst, src, part)),
+            Operation::Resize { bits, signed, dst, src } => {
+                self.each(self.parts, |this, part| this.resize(bits, signed, dst, src, part))
+            }
+            Operation::Pack { bits, dst, src } => {
+                self.each(self.parts, |this, part| this.pack(bits, dst, src, part))
+            }
+            Operation::Unpack { bits, dst, src } => {
+                self.each(self.parts, |this, part| this.unpack(bits, dst, src, part))
+            }
+            Operation::FromHalf { format, dst, src } => {
+                self.each(self.parts, |this, part| this.half_as_single(format, dst, src, part))
+            }
+            Operation::ToHalf { format, rounding, dst, src, low } => self.each(self.parts, |this, part| {
+                this.singles_as_halves((format, rounding), dst, src, low, part)
+            }),
+            Operation::Half { op, format, packed, dst, src } => {
+                self.each(self.parts, |this, part| this.half((op, format, packed), dst, src, part))
+            }
+            Operation::Integral { rounding, dst, src } => {
+                self.each(self.parts, |this, part| this.integral(rounding, dst, src, part))
+            }
             Operation::ToInteger { signed, rounding, dst, src } => {
                 self.each(self.parts, |this, part| this.round_to_integer(signed, rounding, dst, src, part))
             }
             Operation::Call { index, dst, ref src } => self.call(index, dst, src),
-            Operation::Load { access, ref dst } => self.load(access, dst),
+            Operation::Load { access, signed, ref dst } => self.load(access, signed, dst),
             Operation::Store { access, ref src, guard: None } => self.store(access, src),
             Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
             Operation::Select { wide, dst, src, pred } => {
@@ -257,6 +298,23 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.define((dst, part), true, |asm, dst| asm.float(dst, op, false, rounding, [a, b, c]))
     }
 
+    /// The absolute value or the negation, of a product that flushes.
+    fn flushed_sign(&mut self, op: Bits, dst: Slot, src: Slot, part: usize) -> Result {
+        let (a, product) = (self.number(src, part)?, self.temporary()?);
+        self.asm.mov(ecx, 1f32.to_bits())?;
+        self.asm.broadcast(H::SCRATCH, rcx, ecx, false)?;
+        let sources = [a, H::SCRATCH, a];
+        self.asm.float(product.into(), Float::Mul, false, Rounding::NearestEven, sources)?;
+        let (op, bits) = match op {
+            Bits::AbsFlushed => (Bits::And, 0x7fff_ffffu32),
+            _ => (Bits::Xor, 0x8000_0000),
+        };
+        self.asm.mov(ecx, bits)?;
+        self.asm.broadcast(H::SCRATCH, rcx, ecx, false)?;
+        self.block.free_vectors.push(product);
+        self.define((dst, part), true, |asm, dst| asm.bits(dst, op, false, product, H::SCRATCH))
+    }
+
     fn on_bits(&mut self, op: Bits, wide: bool, dst: Slot, src: [Slot; 3], chunk: usize) -> Result {
         let operation = Operation::Bits { op, wide, dst, src };
         let uses = operation.uses();
@@ -352,12 +410,24 @@ impl<H: HostVectors> Emitter<'_, H> {
         chunk: usize,
         to: Mask,
     ) -> Result {
-        if ordering == Ordering::Float {
+        if let Ordering::Float | Ordering::Flushed = ordering {
             let (a, b) = (self.number(src[0], chunk)?, self.number(src[1], chunk)?);
             return self.asm.compare_float(to, op, wide, a, b);
         }
         let (a, b) = (self.bits(src[0], chunk)?, self.bits(src[1], chunk)?);
-        self.asm.compare_integer(to, op, ordering == Ordering::Unsigned, wide, a, b)
+        if !matches!(ordering, Ordering::Short | Ordering::Half(_)) {
+            return self.asm.compare_integer(to, op, ordering == Ordering::Unsigned, wide, a, b);
+        }
+        let (x, y) = (self.temporary()?, self.temporary()?);
+        self.block.free_vectors.extend([x, y]);
+        if let Ordering::Half(format) = ordering {
+            self.asm.half_to_single(x, a, false, format)?;
+            self.asm.half_to_single(y, b, false, format)?;
+            return self.asm.compare_float(to, op, false, x, y);
+        }
+        self.extend(x, a, 16, true)?;
+        self.extend(y, b, 16, true)?;
+        self.asm.compare_integer(to, op, false, false, x, y)
     }
 
     /// Puts the lanes of a chunk, which `MASK` has, beside those of the chunks before it in `ecx`. Changes `edx`.
@@ -472,6 +542,17 @@ pub(super) fn float_predicate(op: CmpOp) -> i32 {
         CmpOp::Ge | CmpOp::Hs => 0x1d,
         CmpOp::Gt | CmpOp::Hi => 0x1e,
     }
+}
+
+/// The rounding in the operand of `vroundps` (8: it signals nothing) and of `vcvtps2ph`.
+pub(super) fn rounding_operand(rounding: Rounding) -> Result<i32> {
+    Ok(match rounding {
+        Rounding::NearestEven => 0,
+        Rounding::TowardNegative => 1,
+        Rounding::TowardPositive => 2,
+        Rounding::TowardZero => 3,
+        _ => return Err(Refused),
+    })
 }
 
 /// The predicate of `vpcmpd`, and whether the operator itself is unsigned.

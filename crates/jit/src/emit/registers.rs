@@ -34,7 +34,35 @@ impl<H: HostVectors> Emitter<'_, H> {
         let index = self.layout.words.iter().position(|value| value.slot == slot).ok_or(Refused)?;
         let (group, lane) = self.place(slot, chunk);
         self.asm.mov(rdx, qword_ptr(rdi + (offset_of!(Frame, words) + 8 * (2 * index + group))))?;
-        Ok(ptr(rdx + lane * if self.is_wide(slot) { 8 } else { 4 }))
+        let bytes = match () {
+            () if self.is_wide(slot) => 8,
+            () if self.is_short(slot) => 2,
+            () => 4,
+        };
+        Ok(ptr(rdx + lane * bytes))
+    }
+
+    /// Loads a word's chunk from the register file. Changes `rdx`.
+    pub(super) fn load_word(&mut self, to: Vector, slot: Slot, chunk: usize) -> Result {
+        let place = self.word_place(slot, chunk)?;
+        if self.is_short(slot) { self.asm.load_short(to, place) } else { self.asm.load(to, place, true) }
+    }
+
+    /// Stores a word's chunk to the register file, or elements of it. Changes `rdx`.
+    pub(super) fn store_word(
+        &mut self,
+        from: Vector,
+        slot: Slot,
+        chunk: usize,
+        mask: Option<Mask>,
+    ) -> Result {
+        let (wide, place) = (self.is_wide(slot), self.word_place(slot, chunk)?);
+        match (mask, self.is_short(slot)) {
+            (None, true) => self.asm.store_short(place, from),
+            (None, false) => self.asm.store(place, from, wide),
+            (Some(mask), true) => self.asm.merge_short(place, from, mask),
+            (Some(mask), false) => self.asm.merge(place, from, wide, mask),
+        }
     }
 
     /// Frees the registers of values that no operation behind `at` reads.
@@ -75,11 +103,10 @@ impl<H: HostVectors> Emitter<'_, H> {
                     return self.spread(slot, chunk);
                 }
                 let register = self.temporary()?;
-                let place = match stored {
-                    Some((index, _)) => local_place::<H>(index),
-                    None => self.word_place(slot, chunk)?,
-                };
-                self.asm.load(register, place, true)?;
+                match stored {
+                    Some((index, _)) => self.asm.load(register, local_place::<H>(index), true)?,
+                    None => self.load_word(register, slot, chunk)?,
+                }
                 self.block.vectors.insert((slot, chunk), (register, stored.is_some_and(|(_, raw)| raw)));
                 register
             }
@@ -177,13 +204,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.canonicalize(first)?;
         }
         let Some(word) = word else {
-            let place = self.word_place(slot, chunk)?;
-            let wide = self.is_wide(slot);
-            if needed {
-                let mask = self.lanes_of(slot, chunk)?;
-                return self.asm.merge(place, first, wide, mask);
-            }
-            return self.asm.store(place, first, wide);
+            let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
+            return self.store_word(first, slot, chunk, mask);
         };
         let mask = if needed { Some(self.lanes_of(slot, chunk)?) } else { None };
         self.asm.copy(Destination { register: word, mask }, first, self.is_wide(slot))

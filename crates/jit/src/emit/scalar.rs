@@ -20,8 +20,10 @@ impl<H: HostVectors> Emitter<'_, H> {
         match operation {
             // `load` writes the numbers itself.
             Operation::Load { .. } | Operation::Store { .. } => false,
-            Operation::Compare { ordering: Ordering::Float, .. } => false,
-            Operation::Compare { src, .. } => src.iter().all(|&slot| self.is_uniform(slot)),
+            Operation::Compare { ordering: Ordering::Signed | Ordering::Unsigned, src, .. } => {
+                src.iter().all(|&slot| self.is_uniform(slot))
+            }
+            Operation::Compare { .. } => false,
             _ => {
                 let dst = operation.defs();
                 !dst.is_empty() && dst.iter().all(|slot| self.forms.contains_key(slot))

@@ -48,8 +48,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.mov(dword_ptr(rdi + offset_of!(Frame, current)), eax)?;
         self.load_predicates()?;
         for ((slot, chunk), register) in self.words.clone() {
-            let place = self.word_place(slot, chunk)?;
-            self.asm.load(register, place, false)?;
+            self.load_word(register, slot, chunk)?;
         }
         if !self.source.accesses.is_empty() {
             self.asm.mov(r10, qword_ptr(rdi + offset_of!(Frame, share)))?;
@@ -98,8 +97,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.take_lanes()?;
         }
         for ((slot, chunk), word) in words {
-            let (mask, place) = (self.lanes_of(slot, chunk)?, self.word_place(slot, chunk)?);
-            self.asm.merge(place, word, self.is_wide(slot), mask)?;
+            let mask = self.lanes_of(slot, chunk)?;
+            self.store_word(word, slot, chunk, Some(mask))?;
         }
         self.asm.mov(rdx, qword_ptr(rdi + offset_of!(Frame, strip)))?;
         for exit in 0..self.source.exits.len() {

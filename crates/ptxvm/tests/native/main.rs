@@ -19,6 +19,7 @@ mod coarse;
 mod codes;
 mod directed;
 mod doubles;
+mod shorts;
 mod traces;
 mod writer;
 
@@ -40,7 +41,7 @@ fn run(module: &Module, seed: u64, engine: Engine, path: HostPath) -> Result<(Ve
     let device = Device::new();
     let input = inputs(seed);
     let (table, output) = (device.array(&input)?, device.zeros::<u32>(input.len())?);
-    let own = device.zeros::<u32>(2 * OWN * GRID * THREADS)?;
+    let own = device.zeros::<u32>(3 * OWN * GRID * THREADS)?;
     let [x, y] = BLOCKS[seed as usize % BLOCKS.len()];
     let launch = device.load(module)?.launch("k").grid(GRID as u32).block((x, y)).engine(engine);
     let launch = launch.configure(|config| config.host_path = Some(path));

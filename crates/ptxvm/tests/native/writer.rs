@@ -18,11 +18,13 @@ pub const OWN: usize = 8;
 
 /// Loops as PTX text.
 pub struct Writer {
-    rng: Rng,
+    pub(super) rng: Rng,
     text: String,
     labels: usize,
     /// Registers of a kind that live through loops: few, or more than a host has.
     registers: usize,
+    /// Operations and accesses of 8 and 16 bits are among them.
+    shorts: bool,
 }
 
 impl Writer {
@@ -38,15 +40,16 @@ impl Writer {
 
     fn kernel(seed: u64, body: fn(&mut Writer)) -> String {
         let registers = if seed % 3 == 1 { REGISTERS } else { 5 };
-        let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), labels: 0, registers };
+        let (rng, shorts) = (Rng::with_seed(seed), seed % 4 == 3);
+        let mut writer = Writer { rng, text: String::new(), labels: 0, registers, shorts };
         let results = 4 * RESULTS;
         // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory.
         write!(
             writer.text,
-            ".version 9.0\n.target sm_90\n.address_size 64\n\
+            ".version 9.0\n.target sm_100\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
              .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>, %o<3>; .reg .b16 %h<4>;\n\
-             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in; .shared .b32 sh[{}];\n\
+             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in, %k, %g; .shared .b32 sh[{}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
              mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
              ld.param.u64 %in, [in];\nld.param.u64 %b, [out];\nmad.wide.u32 %b, %i, {results}, %b;\n\
@@ -58,6 +61,18 @@ impl Writer {
             4 * OWN * THREADS * GRID,
         )
         .unwrap();
+        // `%k`: elements of 2 bytes, in rows of all threads, and `%g`: of 1 byte.
+        if shorts {
+            let rows = OWN * THREADS * GRID;
+            writeln!(
+                writer.text,
+                "ld.param.u64 %k, [own];\nadd.u64 %g, %k, {};\nadd.u64 %k, %k, {};\ncvt.u64.u32 %w, %i;\n\
+                 add.u64 %g, %g, %w;\nmad.wide.u32 %k, %i, 2, %k;",
+                10 * rows,
+                8 * rows
+            )
+            .unwrap();
+        }
         for i in 0..registers {
             let text =
                 format!("ld.global.b32 %r{i}, [%a+{}];\nld.global.f32 %f{i}, [%a+{}];\n", 4 * i, 4 * i + 48);
@@ -68,6 +83,9 @@ impl Writer {
             writer.text.push_str(&text);
         }
         writer.text.push_str("mul.wide.s32 %d0, %r0, %r1;\nmov.b64 %d1, {%r2, %r3};\n");
+        if shorts {
+            writer.text.push_str("mov.b32 {%h0, %h1}, %r0;\nmov.b32 {%h2, %h3}, %r1;\n");
+        }
         for i in 0..OWN {
             writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % registers).unwrap();
         }
@@ -99,6 +117,10 @@ impl Writer {
         for i in 0..4 {
             let text = format!("@%p{i} add.u32 %t, %t, {};\n", 1 << i);
             writer.text.push_str(&text);
+        }
+        if shorts {
+            let text = "mov.b32 %r0, {%h0, %h1};\nxor.b32 %t, %t, %r0;\ncvt.u32.u16 %r0, %h2;\nxor.b32 %t, %t, %r0;\n";
+            writer.text.push_str(text);
         }
         // What is in shared memory.
         for i in 0..OWN {
@@ -195,6 +217,9 @@ impl Writer {
     }
 
     fn access(&mut self, depth: usize) -> String {
+        if self.shorts && self.rng.bool() {
+            return self.short_access();
+        }
         let rng = &mut self.rng;
         let (i, element) = (rng.usize(..self.registers), rng.usize(..OWN));
         let (r, f, d) = (format!("%r{i}"), format!("%f{i}"), format!("%d{}", i % 2));
@@ -343,6 +368,9 @@ impl Writer {
     }
 
     fn operation(&mut self) -> String {
+        if self.shorts && self.rng.bool() {
+            return self.short_operation();
+        }
         if self.rng.u8(..20) == 0 {
             return self.predicates();
         }

@@ -309,7 +309,7 @@ impl Gang<'_> {
             match held {
                 Held::Vectors(index) => {
                     let bytes = &frame.spilled.as_flattened()[index..];
-                    let width = slot.width.bytes();
+                    let width = slot.width.bytes().max(4);
                     for lane in lanes {
                         let mut value = [0; 8];
                         value[..width].copy_from_slice(&bytes[(lane - first) * width..][..width]);

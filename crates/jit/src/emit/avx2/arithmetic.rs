@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, AsmRegisterYmm, ptr, rdi, xmm15};
 use isa::{CmpOp, Rounding};
 
-use super::super::host::QUIET;
-use super::super::operations::float_predicate;
+use super::super::host::{FLUSHES, QUIET};
+use super::super::operations::{float_predicate, rounding_operand};
 use super::super::{NAN_BITS, Refused, Result};
 use super::{Arithmetic, Avx2, Destination, HostVectors, Mask, S, T, Vector, xmm, ymm};
 use crate::native::Frame;
@@ -25,24 +25,15 @@ fn control(rounding: Rounding) -> Result<u32> {
     })
 }
 
-/// The operand of `vroundps`, which signals nothing.
-fn rounding_operand(rounding: Rounding) -> Result<i32> {
-    Ok(match rounding {
-        Rounding::NearestEven => 8,
-        Rounding::TowardNegative => 9,
-        Rounding::TowardPositive => 10,
-        Rounding::TowardZero => 11,
-        _ => return Err(Refused),
-    })
-}
-
 impl Avx2 {
     /// Changes the host's rounding for what `write` emits.
     fn rounded(&mut self, rounding: Rounding, write: impl FnOnce(&mut Avx2) -> Result) -> Result {
         if rounding == Rounding::NearestEven {
             return write(self);
         }
-        let (control, usual) = (self.singles(control(rounding)?), ptr(rdi + offset_of!(Frame, control)));
+        let flushes = if self.flushes { FLUSHES } else { 0 };
+        let (control, usual) =
+            (self.singles(control(rounding)? | flushes), ptr(rdi + offset_of!(Frame, control)));
         self.vstmxcsr(usual)?;
         self.vldmxcsr(control)?;
         write(self)?;
@@ -241,6 +232,75 @@ impl Arithmetic for Avx2 {
         Ok(self.vinserti128(S, S, xmm(upper)?, 1)?)
     }
 
+    fn and_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand) -> Result {
+        Ok(self.vpand(ymm(dst.register)?, ymm(a)?, place)?)
+    }
+
+    fn shift(&mut self, to: Vector, from: Vector, distance: i32, signed: bool) -> Result {
+        let (to, from) = (ymm(to)?, ymm(from)?);
+        match (distance > 0, signed) {
+            (true, _) => self.vpslld(to, from, distance)?,
+            (false, true) => self.vpsrad(to, from, -distance)?,
+            (false, false) => self.vpsrld(to, from, -distance)?,
+        }
+        Ok(())
+    }
+
+    fn upper_down(&mut self, to: Vector, from: Vector) -> Result {
+        Ok(self.vpsrlq(ymm(to)?, ymm(from)?, 32)?)
+    }
+
+    fn lower_up(&mut self, to: Vector, from: Vector) -> Result {
+        Ok(self.vpsllq(ymm(to)?, ymm(from)?, 32)?)
+    }
+
+    fn single_to_half(&mut self, from: Vector, format: Half, rounding: Rounding, other: Vector) -> Result {
+        let a = ymm(from)?;
+        match format {
+            Half::F16 => {
+                self.vcvtps2ph(xmm(other)?, a, rounding_operand(rounding)?)?;
+                self.vpmovzxwd(S, xmm(other)?)?;
+            }
+            Half::Bf16 if rounding == Rounding::TowardZero => self.vpsrld(S, a, 16)?,
+            Half::Bf16 => {
+                // To nearest: half of the last place is added, and of two that are as near the even one results.
+                let (one, half) = (self.singles(1), self.singles(0x7fff));
+                self.vpsrld(S, a, 16)?;
+                self.vpand(S, S, one)?;
+                self.vpaddd(S, S, half)?;
+                self.vpaddd(S, S, a)?;
+                self.vpsrld(S, S, 16)?;
+            }
+        }
+        let nan = self.singles(0x7fff);
+        self.nans(a, false)?;
+        self.vmovdqu(ymm(other)?, nan)?;
+        Ok(self.vblendvps(S, S, ymm(other)?, T)?)
+    }
+
+    fn integral(&mut self, dst: Destination, from: Vector, rounding: Rounding) -> Result {
+        Ok(self.vroundps(ymm(dst.register)?, ymm(from)?, 8 | rounding_operand(rounding)?)?)
+    }
+
+    fn multiply_high(&mut self, a: Vector, b: Vector, signed: bool, other: Vector) -> Result {
+        let (a, b, other) = (ymm(a)?, ymm(b)?, ymm(other)?);
+        let multiply = |this: &mut Self, to, a, b| -> Result {
+            if signed {
+                this.vpmuldq(to, a, b)?;
+            } else {
+                this.vpmuludq(to, a, b)?;
+            }
+            Ok(())
+        };
+        self.vpsrlq(S, a, 32)?;
+        self.vpsrlq(other, b, 32)?;
+        multiply(self, S, S, other)?;
+        multiply(self, other, a, b)?;
+        self.vpsrlq(other, other, 32)?;
+        // The odd elements have the products of odd elements.
+        Ok(self.vpblendd(S, other, S, 0b1010_1010)?)
+    }
+
     fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result {
         let (register, from) = (ymm(to)?, ymm(from)?);
         match (format, upper) {
@@ -395,7 +455,7 @@ impl Arithmetic for Avx2 {
         rounding: Rounding,
         other: Option<Vector>,
     ) -> Result {
-        let (a, operand) = (ymm(a)?, rounding_operand(rounding)?);
+        let (a, operand) = (ymm(a)?, 8 | rounding_operand(rounding)?);
         self.vroundps(S, a, operand)?;
         if signed {
             // The host makes the least integer of numbers that are too large: its complement is the greatest.
@@ -501,7 +561,7 @@ impl Arithmetic for Avx2 {
         let greatest = self.doubles(i32::MAX.into());
         self.vmovdqu(T, greatest)?;
         self.vminpd(T, T, a)?;
-        self.vroundpd(T, T, rounding_operand(rounding)?)?;
+        self.vroundpd(T, T, 8 | rounding_operand(rounding)?)?;
         Ok(self.vcvttpd2dq(to, T)?)
     }
 

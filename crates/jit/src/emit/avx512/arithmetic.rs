@@ -4,7 +4,7 @@ use iced_x86::code_asm::{AsmMemoryOperand, AsmRegisterXmm, k7};
 use isa::{CmpOp, Rounding};
 
 use super::super::host::QUIET;
-use super::super::operations::{float_predicate, integer_predicate};
+use super::super::operations::{float_predicate, integer_predicate, rounding_operand};
 use super::super::{Refused, Result};
 use super::{
     Arithmetic, Avx512, Destination, HostVectors, MASK, Mask, NAN, S, Vector, destination, k, low, zmm,
@@ -67,6 +67,75 @@ impl Arithmetic for Avx512 {
 
     fn join_low(&mut self, upper: Vector) -> Result {
         Ok(self.vinserti32x8(S, S, low(upper)?, 1)?)
+    }
+
+    fn and_place(&mut self, dst: Destination, a: Vector, place: AsmMemoryOperand) -> Result {
+        Ok(self.vpandd(destination(dst)?, zmm(a)?, place)?)
+    }
+
+    fn shift(&mut self, to: Vector, from: Vector, distance: i32, signed: bool) -> Result {
+        let (to, from) = (zmm(to)?, zmm(from)?);
+        match (distance > 0, signed) {
+            (true, _) => self.vpslld(to, from, distance)?,
+            (false, true) => self.vpsrad(to, from, -distance)?,
+            (false, false) => self.vpsrld(to, from, -distance)?,
+        }
+        Ok(())
+    }
+
+    fn upper_down(&mut self, to: Vector, from: Vector) -> Result {
+        Ok(self.vpsrlq(zmm(to)?, zmm(from)?, 32)?)
+    }
+
+    fn lower_up(&mut self, to: Vector, from: Vector) -> Result {
+        Ok(self.vpsllq(zmm(to)?, zmm(from)?, 32)?)
+    }
+
+    fn single_to_half(&mut self, from: Vector, format: Half, rounding: Rounding, other: Vector) -> Result {
+        let a = zmm(from)?;
+        match format {
+            Half::F16 => {
+                self.vcvtps2ph(low(other)?, a, rounding_operand(rounding)?)?;
+                self.vpmovzxwd(S, low(other)?)?;
+            }
+            Half::Bf16 if rounding == Rounding::TowardZero => self.vpsrld(S, a, 16)?,
+            Half::Bf16 => {
+                // To nearest: half of the last place is added, and of two that are as near the even one results.
+                let (one, half) = (self.constant([0x1_0000_0001; 8]), self.constant([0x7fff_0000_7fff; 8]));
+                self.vpsrld(S, a, 16)?;
+                self.vpandd(S, S, one)?;
+                self.vpaddd(S, S, half)?;
+                self.vpaddd(S, S, a)?;
+                self.vpsrld(S, S, 16)?;
+            }
+        }
+        let nan = self.constant([0x7fff_0000_7fff; 8]);
+        self.vcmpunordps(k7, a, a)?;
+        Ok(self.vmovdqu32(S.k7(), nan)?)
+    }
+
+    fn integral(&mut self, dst: Destination, from: Vector, rounding: Rounding) -> Result {
+        Ok(self.vrndscaleps(destination(dst)?, zmm(from)?, 8 | rounding_operand(rounding)?)?)
+    }
+
+    fn multiply_high(&mut self, a: Vector, b: Vector, signed: bool, other: Vector) -> Result {
+        let (a, b, other) = (zmm(a)?, zmm(b)?, zmm(other)?);
+        let multiply = |this: &mut Self, to, a, b| -> Result {
+            if signed {
+                this.vpmuldq(to, a, b)?;
+            } else {
+                this.vpmuludq(to, a, b)?;
+            }
+            Ok(())
+        };
+        self.vpsrlq(S, a, 32)?;
+        self.vpsrlq(other, b, 32)?;
+        multiply(self, S, S, other)?;
+        multiply(self, other, a, b)?;
+        self.vpsrlq(other, other, 32)?;
+        let upper = self.constant([0xffff_ffff_0000_0000; 8]);
+        self.vpandd(S, S, upper)?;
+        Ok(self.vpord(S, S, other)?)
     }
 
     fn half_to_single(&mut self, to: Vector, from: Vector, upper: bool, format: Half) -> Result {
@@ -156,6 +225,10 @@ impl Arithmetic for Avx512 {
             (Bits::Copy, false) => self.vmovdqa32(dst, a)?,
             // `on_bits` has the first. There are no others of 64 bits.
             (Bits::Mad | Bits::AbsFloat | Bits::NegFloat | Bits::FromSigned | Bits::FromUnsigned, _) => {}
+            // `mul_high` and `flushed_sign` have these.
+            (Bits::MulHighSigned | Bits::MulHighUnsigned | Bits::AbsFlushed | Bits::NegFlushed, _) => {
+                return Err(Refused);
+            }
         }
         Ok(())
     }
