@@ -20,7 +20,8 @@ const OPERATIONS_OF_ONE: usize = 8;
 
 impl<H: HostVectors> Emitter<'_, H> {
     fn note_by_lane(&mut self, access: Access, places: &Places) -> Result {
-        if self.straight.is_some() && !matches!(places, Places::Even(..)) {
+        // The code for some of the lanes seldom runs.
+        if self.straight.is_some() && self.asm.has_all() && !matches!(places, Places::Even(..)) {
             self.by_lane.insert(access.index);
         }
         let operations = self.source.bodies[0].operations.len();
