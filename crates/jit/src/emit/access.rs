@@ -77,7 +77,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     pub(super) fn load(&mut self, access: Access, signed: bool, dst: &[Option<Slot>]) -> Result {
-        let places = self.check(access)?;
+        let places = self.check(access, dst.iter().flatten())?;
         if let Places::Interleaved(form, base, bytes) = places {
             return self.load_interleaved(access, (form, base, bytes), dst);
         }
@@ -109,7 +109,7 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.unpin();
             }
         }
-        let places = self.check(access)?;
+        let places = self.check(access, src.iter())?;
         if let Places::Interleaved(form, base, bytes) = places {
             return self.store_interleaved(access, (form, base, bytes), src);
         }
@@ -129,9 +129,9 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
-    /// Checks an access of the lanes at the basic block. If it is not allowed, they leave. `rcx`: what the places are
-    /// relative to, on the host.
-    pub(super) fn check(&mut self, access: Access) -> Result<Places> {
+    /// Checks an access of the lanes at the basic block to elements for these slots. If it is not allowed, they leave. `rcx`: what the
+    /// places are relative to, on the host.
+    fn check<'s>(&mut self, access: Access, mut slots: impl Iterator<Item = &'s Slot>) -> Result<Places> {
         if let Some(form) = self.even_address(&access) {
             let (base, bytes, writes) = match self.straight {
                 Some(straight) => {
@@ -146,7 +146,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             if form.is_contiguous(&access) || form.step == 0 && !writes {
                 return Ok(Places::Even(form, base, bytes));
             }
-            if form.is_interleaved(&access) && self.asm.has_all() {
+            let is_plain = slots.all(|slot| !self.is_extended(access, *slot));
+            if form.is_interleaved(&access) && is_plain && self.asm.has_all() {
                 return Ok(Places::Interleaved(form, base, bytes));
             }
             if self.is_strided(access, form) {

@@ -48,6 +48,8 @@ impl Writer {
             8 if ty == "u16" && rng.bool() => {
                 format!("ld.global.v2.u16 {{%h0, %h2}}, [%n+{}]", 4 * element)
             }
+            8 if bytes == 4 => format!("ld.global.v2.{ty} {{%d0, %d1}}, [%n+{}]", 8 * (element / 2)),
+            7 if bytes == 4 => format!("st.global.v2.{ty} [%n+{}], {{%d1, {register}}}", 8 * (element / 2)),
             8 if ty == "u8" => format!("st.global.v2.u8 [%n+{}], {{%h1, {h}}}", 2 * element),
             _ => format!("st.{space} {address}, {register}"),
         }
@@ -363,7 +365,7 @@ fn short_elements_are_extended_and_cut_off() {
     let input: Vec<u32> = (0..4 * COUNT as u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ 0x8000_00f0).collect();
     let places = [
         "mad.wide.u32 %w, %i, {bytes}, %in;",
-        "mad.wide.u32 %w, %i, 4, %in;",
+        "mad.wide.u32 %w, %i, {step}, %in;",
         "mad.wide.u32 %w, %i, {three}, %in;",
         "and.b32 %x, %r0, 511;\nmad.wide.u32 %w, %x, {bytes}, %in;",
         "mov.b64 %w, %in;",
@@ -375,6 +377,7 @@ fn short_elements_are_extended_and_cut_off() {
             _ => 4,
         };
         for (index, place) in places.iter().enumerate() {
+            let place = place.replace("{step}", if bytes == 4 { "8" } else { "4" });
             let place =
                 place.replace("{bytes}", &bytes.to_string()).replace("{three}", &(3 * bytes).to_string());
             let of_short = "{%h0, %h0}";
@@ -384,6 +387,13 @@ fn short_elements_are_extended_and_cut_off() {
                     "ld.global.{ty} %h0, [%w+{bytes}];\nld.global.{ty} %r2, [%w];\nld.global.{ty} %d0, [%w];\nmov.b32 %r3, {of_short};\n\
                      mov.b64 {{%r4, %r5}}, %d0;\nxor.b32 %r2, %r2, %r4;\nshl.b32 %r5, %r5, 3;\nxor.b32 %r3, %r3, %r5;"
                 ),
+            };
+            let load = match (bytes, index) {
+                // As many bytes for each thread as the elements have.
+                (4, 1) => format!(
+                    "ld.global.v2.{ty} {{%d0, %d1}}, [%w];\nxor.b64 %d0, %d0, %d1;\nmov.b64 {{%r2, %r3}}, %d0;"
+                ),
+                _ => load,
             };
             // Threads store to places of their own.
             let own =
