@@ -264,6 +264,14 @@ pub struct Finding {
     pub count: u64,
 }
 
+/// The lower site first.
+fn in_order(sites: (Site, Option<Site>)) -> (Site, Option<Site>) {
+    match sites {
+        (a, Some(b)) if b < a => (b, Some(a)),
+        other => other,
+    }
+}
+
 /// The findings so far.
 #[derive(Default)]
 pub(crate) struct Findings {
@@ -272,8 +280,23 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding, or counts it if its pair of places already has one. Keeps the finding of the lowest threads, so that the
-    /// result does not depend on the order in which findings arrive. `complete` fills in the remaining fields.
+    /// Counts a finding if its pair of places already has one that stays: that of the lowest threads, so that the result does not depend
+    /// on the order in which findings arrive. Otherwise it must be added. Many findings are repetitions, which need no words.
+    pub fn is_repeated(&mut self, kind: FindingKind, sites: (Site, Option<Site>)) -> bool {
+        let (first, second) = in_order(sites);
+        let Some(known) = self.known(kind, (first, second)) else { return false };
+        // Errors rank before warnings.
+        let stays = (known.kind.severity(), known.first, known.second) <= (kind.severity(), first, second);
+        known.count += u64::from(stays);
+        stays
+    }
+
+    fn known(&mut self, kind: FindingKind, (first, second): (Site, Option<Site>)) -> Option<&mut Finding> {
+        let key = (kind.tool(), first.span, second.map(|site| site.span));
+        self.places.get(&key).map(|&index| &mut self.list[index])
+    }
+
+    /// Adds a finding, unless it [is repeated](Findings::is_repeated). `complete` fills in the remaining fields.
     pub fn add(
         &mut self,
         kind: FindingKind,
@@ -281,21 +304,10 @@ impl Findings {
         sites: (Site, Option<Site>),
         complete: impl FnOnce(&mut Finding),
     ) {
-        let (first, second) = match sites {
-            (a, Some(b)) if b < a => (b, Some(a)),
-            other => other,
-        };
-        let key = (kind.tool(), first.span, second.map(|site| site.span));
-        let mut count = 1;
-        if let Some(&index) = self.places.get(&key) {
-            let known = &mut self.list[index];
-            known.count += 1;
-            // Errors rank before warnings.
-            if (known.kind.severity(), known.first, known.second) <= (kind.severity(), first, second) {
-                return;
-            }
-            count = known.count;
+        if self.is_repeated(kind, sites) {
+            return;
         }
+        let (first, second) = in_order(sites);
         let (message, missing) = (String::new(), String::new());
         let mut finding = Finding {
             kind,
@@ -308,12 +320,16 @@ impl Findings {
             second,
             missing,
             because: Vec::new(),
-            count,
+            count: 1,
         };
         complete(&mut finding);
-        match self.places.get(&key) {
-            Some(&index) => self.list[index] = finding,
+        match self.known(kind, (first, second)) {
+            Some(known) => {
+                finding.count += known.count;
+                *known = finding;
+            }
             None => {
+                let key = (kind.tool(), first.span, second.map(|site| site.span));
                 self.places.insert(key, self.list.len());
                 self.list.push(finding);
             }

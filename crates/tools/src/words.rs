@@ -137,6 +137,9 @@ impl Checker {
                 }
             }
         }
+        if self.findings.is_repeated(kind, (earlier, Some(second))) {
+            return;
+        }
         let (missing, because) = self.explain(kind, &race, &before, &later);
         let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
         let message = match kind {
