@@ -58,12 +58,14 @@ fn twin<'a>(
     address: u64,
     extents: Extents,
 ) -> Option<&'a LaneAccess> {
-    event.lanes[..at].iter().find(|other| {
-        other.thread == u32::from(earlier.thread)
-            && extents.index(other.block) == earlier.block
-            && other.address <= address
-            && address < other.address + other.bytes
-    })
+    let key = |lane: &LaneAccess| (extents.index(lane.block), lane.thread);
+    let of_earlier = (earlier.block, u32::from(earlier.thread));
+    // The lanes stand in this order (`AccessEvent::lanes`), so that many conflicts of one event are looked up fast.
+    let before = &event.lanes[..at];
+    debug_assert!(before.is_sorted_by_key(key), "the lanes of an access in another order");
+    let first = before.partition_point(|lane| key(lane) < of_earlier);
+    let own = before[first..].iter().take_while(|lane| key(lane) == of_earlier);
+    own.into_iter().find(|other| other.address <= address && address < other.address + other.bytes)
 }
 
 /// Whether access `at` of the event and an earlier one are weak stores of the same value to the byte at `address`. The earlier one is
