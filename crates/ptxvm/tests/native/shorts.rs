@@ -389,15 +389,19 @@ fn short_elements_are_extended_and_cut_off() {
                 ),
             };
             let load = match (bytes, index) {
-                // As many bytes for each thread as the elements have.
+                // As many bytes for each thread as the elements have. They are read behind the section.
                 (4, 1) => format!(
-                    "ld.global.v2.{ty} {{%d0, %d1}}, [%w];\nxor.b64 %d0, %d0, %d1;\nmov.b64 {{%r2, %r3}}, %d0;"
+                    "ld.global.v2.{ty} {{%d0, %d1}}, [%w];\nnot.b32 %r4, %r0;\nmad.lo.u32 %s, %r4, %r0, %s;\nbar.sync 0;\n\
+                     xor.b64 %d0, %d0, %d1;\nmov.b64 {{%r2, %r3}}, %d0;"
                 ),
                 _ => load,
             };
             // Threads store to places of their own.
-            let own =
-                if index < 3 { place.replace("%in", "%own") } else { "mad.wide.u32 %w, %i, 8, %own;".into() };
+            let own = match index {
+                1 => place.replace("%i, 8", "%i, 4").replace("%in", "%own"),
+                0 | 2 => place.replace("%in", "%own"),
+                _ => "mad.wide.u32 %w, %i, 8, %own;".into(),
+            };
             let store = match bytes {
                 4 => format!("{own}\nst.global.{ty} [%w], %d0;"),
                 _ => format!(
