@@ -115,7 +115,7 @@ impl Operation {
 }
 
 /// Operations that take so long that a call hardly matters.
-const HEAVY: [&str; 15] = [
+const HEAVY: [&str; 14] = [
     "float::cos_approx",
     "float::cos_cycles",
     "float::div_approx",
@@ -128,7 +128,6 @@ const HEAVY: [&str; 15] = [
     "float::tanh_approx",
     "half::fma",
     "half_compare::set",
-    "half_compare::set_pair",
     "integer::div",
     "integer::rem",
 ];

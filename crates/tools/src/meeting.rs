@@ -64,8 +64,8 @@ fn twin<'a>(
     let before = &event.lanes[..at];
     debug_assert!(before.is_sorted_by_key(key), "the lanes of an access in another order");
     let first = before.partition_point(|lane| key(lane) < of_earlier);
-    let own = before[first..].iter().take_while(|lane| key(lane) == of_earlier);
-    own.into_iter().find(|other| other.address <= address && address < other.address + other.bytes)
+    let mut own = before[first..].iter().take_while(|lane| key(lane) == of_earlier);
+    own.find(|other| other.address <= address && address < other.address + other.bytes)
 }
 
 /// Whether access `at` of the event and an earlier one are weak stores of the same value to the byte at `address`. The earlier one is

@@ -11,6 +11,7 @@ use isa::Space;
 
 use super::host::{MASK, Scattered};
 use super::leave::{Kind, Stub};
+use super::short::LOW;
 use super::{Destination, Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Region};
@@ -307,7 +308,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
             Places::Even(form, base, bytes) if H::MERGES || all => {
                 let clears = signed && self.is_short(slot);
-                let low = self.asm.constant([0xffff_0000_ffff; 8]);
+                let low = self.asm.constant(LOW);
                 for chunk in 0..self.chunks(slot) {
                     let (group, lane) = self.place(slot, chunk);
                     let first = bytes + from + form.offset(group, lane) as i32;
@@ -342,26 +343,14 @@ impl<H: HostVectors> Emitter<'_, H> {
         (form, base, bytes): (Form, AsmRegister64, i32),
         slot: Slot,
     ) -> Result {
-        let (step, low) = (form.step as usize, self.asm.constant([0xffff_0000_ffff; 8]));
+        let step = form.step as usize;
         for group in 0..self.groups {
             let first = bytes + form.offset(group, 0) as i32;
             self.fetch_ahead(access, base, first, 16 * step as i32)?;
             let others = [self.temporary()?, self.temporary()?];
             self.asm.load_strided(|byte| ptr(base + (first + byte)), step, access.bytes, others)?;
-            let [value, other] = others;
-            self.extend(value, H::SCRATCH, 8 * access.bytes, signed)?;
-            if self.is_wide(slot) {
-                for half in 0..2 {
-                    self.asm.widen(H::SCRATCH, value, half == 1, signed)?;
-                    let key = (slot, 2 * group + half);
-                    self.define(key, false, |asm, dst| asm.copy(dst, H::SCRATCH, true))?;
-                }
-            } else if signed && self.is_short(slot) {
-                self.define((slot, group), false, |asm, dst| asm.and_place(dst, value, low))?;
-            } else {
-                self.define((slot, group), false, |asm, dst| asm.copy(dst, value, false))?;
-            }
-            self.block.free_vectors.extend([value, other]);
+            self.block.free_vectors.extend(others);
+            self.define_extended(slot, group, H::SCRATCH, (8 * access.bytes, signed))?;
         }
         Ok(())
     }
@@ -370,28 +359,21 @@ impl<H: HostVectors> Emitter<'_, H> {
     fn store_truncated(&mut self, access: Access, places: &Places, element: usize, slot: Slot) -> Result {
         let (wide, all) = (self.is_wide(slot), self.asm.has_all());
         let to = element as i32 * access.bytes as i32;
-        if let &Places::Even(form, base, bytes) = places {
-            if H::MERGES || all && !wide {
-                for chunk in 0..self.chunks(slot) {
-                    let value = self.bits(slot, chunk)?;
-                    let (group, lane) = self.place(slot, chunk);
-                    let first = bytes + to + form.offset(group, lane) as i32;
-                    let length = H::lanes(wide) as i32 * access.bytes as i32;
-                    self.fetch_ahead(access, base, first, length)?;
-                    self.asm.store_truncated(ptr(base + first), value, chunk, access.bytes, wide)?;
-                    self.unpin();
-                }
-                return Ok(());
+        if let &Places::Even(form, base, bytes) = places
+            && (H::MERGES || all && !wide)
+        {
+            for chunk in 0..self.chunks(slot) {
+                let value = self.bits(slot, chunk)?;
+                let (group, lane) = self.place(slot, chunk);
+                let first = bytes + to + form.offset(group, lane) as i32;
+                let length = H::lanes(wide) as i32 * access.bytes as i32;
+                self.fetch_ahead(access, base, first, length)?;
+                self.asm.store_truncated(ptr(base + first), value, chunk, access.bytes, wide)?;
+                self.unpin();
             }
-            // Its register may be the one that is in use below.
-            self.asm.lea(rcx, ptr(base + bytes))?;
-            return self.store_each(access, &Places::Even(form, rcx, 0), to, slot);
+            return Ok(());
         }
-        if let &Places::Strided(form, base, bytes) = places {
-            if wide {
-                self.asm.lea(rcx, ptr(base + bytes))?;
-                return self.store_each(access, &Places::Even(form, rcx, 0), to, slot);
-            }
+        if let (&Places::Strided(form, base, bytes), false) = (places, wide) {
             for group in 0..self.groups {
                 let value = self.bits(slot, group)?;
                 let first = bytes + to + form.offset(group, 0) as i32;

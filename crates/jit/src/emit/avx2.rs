@@ -127,7 +127,6 @@ impl HostVectors for Avx2 {
     const MASKS: &'static [Mask] = &[];
     const MERGES: bool = false;
     const FEW: bool = true;
-    const STRIDES: bool = false;
     const NEEDS_ANOTHER: bool = true;
 
     fn new(assembler: Assembler, groups: usize) -> Avx2 {
@@ -398,27 +397,6 @@ impl HostVectors for Avx2 {
         }
         self.vpackuswb(xmm14, xmm14, xmm14)?;
         Ok(self.vmovq(place, xmm14)?)
-    }
-
-    fn load_strided(
-        &mut self,
-        _: impl Fn(i32) -> AsmMemoryOperand,
-        _: usize,
-        _: u32,
-        _: [Vector; 2],
-    ) -> Result {
-        Err(Refused)
-    }
-
-    fn store_strided(
-        &mut self,
-        _: impl Fn(i32) -> AsmMemoryOperand,
-        _: Vector,
-        _: usize,
-        _: u32,
-        _: Vector,
-    ) -> Result {
-        Err(Refused)
     }
 
     fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result {

@@ -221,7 +221,7 @@ pub(super) trait HostVectors: Arithmetic {
     /// There are so few registers that the chunks of an operation share them.
     const FEW: bool;
     /// `load_strided` and `store_strided` are there.
-    const STRIDES: bool;
+    const STRIDES: bool = false;
     /// `is_inside` and `round_to_integer` need a third register.
     const NEEDS_ANOTHER: bool;
 
@@ -303,20 +303,24 @@ pub(super) trait HostVectors: Arithmetic {
     /// the scratch register. Changes `others`. Touches no memory behind the last element.
     fn load_strided(
         &mut self,
-        place: impl Fn(i32) -> AsmMemoryOperand,
-        step: usize,
-        bytes: u32,
-        others: [Vector; 2],
-    ) -> Result;
+        _: impl Fn(i32) -> AsmMemoryOperand,
+        _step: usize,
+        _bytes: u32,
+        _others: [Vector; 2],
+    ) -> Result {
+        Err(Refused)
+    }
     /// Stores the low bytes of elements likewise. Touches no other memory.
     fn store_strided(
         &mut self,
-        place: impl Fn(i32) -> AsmMemoryOperand,
-        from: Vector,
-        step: usize,
-        bytes: u32,
-        other: Vector,
-    ) -> Result;
+        _: impl Fn(i32) -> AsmMemoryOperand,
+        _from: Vector,
+        _step: usize,
+        _bytes: u32,
+        _other: Vector,
+    ) -> Result {
+        Err(Refused)
+    }
     /// Clears the scratch register and takes the lanes, for `gather`.
     fn prepare_gather(&mut self, chunk: usize, wide: bool) -> Result;
     /// Loads a chunk from `rcx` and offsets to the scratch register. `other`: unless offsets are as wide as elements.

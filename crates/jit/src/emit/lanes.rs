@@ -19,6 +19,7 @@ use crate::operation::Access;
 const OPERATIONS_OF_ONE: usize = 8;
 
 impl<H: HostVectors> Emitter<'_, H> {
+    /// Notes that an access takes lane by lane.
     fn note_by_lane(&mut self, access: Access, places: &Places) -> Result {
         // The code for some of the lanes seldom runs.
         if self.straight.is_some() && self.asm.has_all() && !matches!(places, Places::Even(..)) {
@@ -102,6 +103,16 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.unpin();
         }
         self.keep_offsets(places)?;
+        let moved;
+        let places = match *places {
+            // `r11` has the elements below.
+            Places::Even(form, base, bytes) | Places::Strided(form, base, bytes) if base == r11 => {
+                self.asm.lea(rcx, ptr(base + bytes))?;
+                moved = Places::Even(form, rcx, 0);
+                &moved
+            }
+            _ => places,
+        };
         self.asm.push(r11)?;
         for lane in 0..self.groups * GROUP_LANES {
             let mut next = self.asm.create_label();

@@ -10,7 +10,7 @@ use super::{Emitter, HostVectors, Result, Vector};
 use crate::operation::{Bits, Float, Half, Operation};
 
 /// The low half of each element.
-const LOW: [u64; 8] = [0xffff_0000_ffff; 8];
+pub(super) const LOW: [u64; 8] = [0xffff_0000_ffff; 8];
 
 impl<H: HostVectors> Emitter<'_, H> {
     /// An operation on the bits of 16-bit values.
@@ -80,8 +80,19 @@ impl<H: HostVectors> Emitter<'_, H> {
         } else {
             self.bits(src, part)?
         };
+        self.define_extended(dst, part, low, (bits, signed))
+    }
+
+    /// Defines a part of a slot by the low bits of 32-bit elements, extended to the slot's width.
+    pub(super) fn define_extended(
+        &mut self,
+        dst: Slot,
+        part: usize,
+        from: Vector,
+        (bits, signed): (u32, bool),
+    ) -> Result {
         let result = self.temporary()?;
-        self.extend(result, low, bits, signed)?;
+        self.extend(result, from, bits, signed)?;
         if self.is_wide(dst) {
             for half in 0..2 {
                 self.asm.widen(H::SCRATCH, result, half == 1, signed)?;

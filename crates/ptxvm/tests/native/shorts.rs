@@ -494,3 +494,40 @@ fn lanes_that_leave_keep_their_shorts() {
         }
     }
 }
+
+/// Whichever register of the host has the pointer, and if none has it, bytes of wide registers are stored where they belong.
+#[test]
+fn bytes_of_wide_registers_are_stored_by_any_pointer() {
+    const COUNT: usize = 384;
+    for before in 0..13 {
+        let loads: String = (0..before)
+            .map(|i| {
+                format!(
+                    "add.u64 %q{i}, %a, {};\nld.global.u32 %r1, [%q{i}];\nxor.b32 %r0, %r0, %r1;\n",
+                    4 * i
+                )
+            })
+            .collect();
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
+             .reg .b32 %i, %t, %n, %r<2>; .reg .b64 %a, %b, %d<2>, %q<13>;\n\
+             ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %n, %ntid.x;\nmov.u32 %i, %ctaid.x;\n\
+             mad.lo.u32 %i, %i, %n, %t;\nmad.wide.u32 %a, %i, 4, %a;\nmad.wide.u32 %b, %i, 4, %b;\nmov.u32 %r0, %i;\n{loads}\
+             mul.wide.u32 %d0, %r0, 77;\nadd.u64 %d1, %d0, 5;\nmul.lo.u64 %d0, %d0, 9;\nxor.b64 %d1, %d1, %d0;\nmul.lo.u64 %d0, %d0, 3;\n\
+             xor.b64 %d0, %d0, 170;\nadd.u64 %d0, %d0, %d1;\nst.global.v2.u8 [%b+2], {{%d0, %d1}};\nret;\n}}\n"
+        );
+        let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let run = |engine: Engine, path: Option<HostPath>| {
+            let device = Device::new();
+            let input = device.array(&(0..COUNT as u32 + 16).collect::<Vec<u32>>()).expect("room");
+            let out = device.zeros::<u32>(COUNT).expect("room");
+            let launch = device.load(&module).expect("room").launch("k").grid(4).block(96).engine(engine);
+            launch.configure(|config| config.host_path = path).arg(&input).arg(&out).run().expect("it ends");
+            out.read().expect("an array")
+        };
+        let expected = run(Engine::Reference, None);
+        for path in super::native_paths() {
+            assert_eq!(run(Engine::Native, Some(path)), expected, "{before} loads, {}", path.name());
+        }
+    }
+}
