@@ -28,6 +28,7 @@ mod flow;
 mod host;
 mod lanes;
 mod leave;
+mod matrix;
 mod operations;
 mod registers;
 mod scalar;
@@ -80,15 +81,17 @@ type Result<T = ()> = std::result::Result<T, Refused>;
 /// Machine code for a host that takes groups through the loop: a function of type `extern "sysv64" fn(*mut Frame)`. `form`: how
 /// a slot steps at the start of the loop.
 pub(crate) fn emit(source: &Loop, host: crate::Host, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
+    // What a warp computes needs all its lanes.
+    let fewest = if operations(&source.bodies).any(Operation::is_of_warp) { 2 } else { 1 };
     match host {
         crate::Host::Avx512 => {
             // Two groups hide each other's latencies, but not those of values that have no register.
             let two = emit_for::<Avx512>(source, 2, false, &form);
-            two.or_else(|| emit_for::<Avx512>(source, 1, true, &form))
+            two.or_else(|| emit_for::<Avx512>(source, fewest, true, &form))
         }
         crate::Host::Avx2 => {
             let two = emit_for::<Avx2>(source, 2, false, &form);
-            two.or_else(|| emit_for::<Avx2>(source, 1, true, &form))
+            two.or_else(|| emit_for::<Avx2>(source, fewest, true, &form))
         }
     }
 }
@@ -339,6 +342,11 @@ impl<H: HostVectors> Emitter<'_, H> {
         let source = self.source;
         for (index, body) in source.bodies.iter().enumerate() {
             self.asm.set_label(&mut labels.some[index])?;
+            if body.end == End::Joined {
+                // A label stands before an instruction.
+                self.asm.nop()?;
+                continue;
+            }
             self.mark(Part::Block { index, all: false });
             self.take_pending(index, labels.behind(index))?;
             let mut some = self.asm.create_label();

@@ -1,8 +1,9 @@
 //! Native code for loops and straight-line code of lowered PTX, on hosts with AVX-512 or AVX2.
 //!
 //! The interpreter takes all lanes of a gang through one operation, and then through the next: values pass through
-//! memory between operations. Inside a loop without barriers and warp-level operations, lanes are independent. So native
-//! code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and then the next 16.
+//! memory between operations. Inside a loop without barriers, lanes are independent, or those of a warp are if they shuffle or
+//! multiply matrices. So native code takes 16 or 32 lanes through the whole loop, with their values in registers of the host, and
+//! then the next ones.
 //!
 //! - `loops`: which loops can be compiled ([`loops`])
 //! - `sections`: which operations between barriers can be ([`straight`](fn@straight)): `straight`, those of a basic block; `traces`, of several
@@ -56,8 +57,8 @@ pub use traces::Trace;
 pub const MOST_WORDS: usize = 256;
 /// The most slots whose values step evenly.
 pub const MOST_EVENS: usize = 128;
-/// The most sources of an operation that a vector handler computes.
-pub const MOST_SOURCES: usize = 3;
+/// The most sources and results of an operation that the interpreter's functions compute.
+pub const MOST_OPERANDS: usize = 32;
 /// The most accesses to memory in a loop.
 pub const MOST_ACCESSES: usize = 64;
 /// The most predicates that pass from block to block.

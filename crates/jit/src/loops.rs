@@ -77,10 +77,12 @@ pub(crate) struct Parts {
     pub calls: Vec<(usize, usize)>,
 }
 
-/// A basic block of a loop.
+/// A basic block of a loop, and those that are joined to it.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub operations: Vec<Operation>,
+    /// Where the operations of each of these basic blocks begin.
+    pub starts: Vec<Start>,
     /// The instruction of each operation, and behind them that of the end.
     pub spans: Vec<Span>,
     /// The slots that lanes elsewhere need while others are in this basic block. Lower basic blocks have none then.
@@ -92,11 +94,28 @@ pub(crate) struct Body {
     pub weight: u32,
 }
 
+/// Where the operations of a basic block begin in a [`Body`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub operation: usize,
+    /// The basic block, counted from the first one of the loop.
+    pub block: usize,
+    /// Instructions that a lane executes there.
+    pub cost: u32,
+}
+
 /// How a basic block of a loop ends. Places are indices of [`Frame::pending`](crate::Frame::pending).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Jump(usize),
-    Branch { pred: Slot, negated: bool, taken: usize, otherwise: usize },
+    Branch {
+        pred: Slot,
+        negated: bool,
+        taken: usize,
+        otherwise: usize,
+    },
+    /// The basic block is joined to the one before: no lane is ever at its start.
+    Joined,
 }
 
 /// The form of slots whose values are the same in all lanes whatever the launch, for readers of code that no launch has made.
@@ -135,6 +154,10 @@ impl Loop {
             return None;
         }
         let width = |slot: Slot| function.slots[slot.index()].width;
+        let literal = |slot: Slot| match function.slots[slot.index()].kind {
+            SlotKind::Constant(value) => Some(value),
+            _ => None,
+        };
         let inside = &function.blocks[blocks.start as usize..blocks.end as usize];
         let mut exits: Vec<BlockId> = Vec::new();
         let mut place = |next: BlockId| {
@@ -151,8 +174,9 @@ impl Loop {
         for block in inside {
             let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
             let operations = ops.iter().enumerate().map(|(at, op)| {
-                let operation = Operation::of(op, width, accesses.len(), calls.len())?;
-                if let Operation::Call { .. } = operation {
+                let operation = Operation::of(op, width, accesses.len(), calls.len());
+                let operation = operation.or_else(|| Operation::of_warp(op, literal, calls.len()))?;
+                if operation.is_call() {
                     calls.push((bodies.len(), at));
                 }
                 if let Some(access) = operation.access() {
@@ -168,6 +192,7 @@ impl Loop {
                 Some(operation)
             });
             let operations = operations.collect::<Option<_>>()?;
+            let cost = u32::try_from(block.instructions.len()).ok()?;
             let end = match block.terminator {
                 Terminator::Jump(next) => End::Jump(place(next)),
                 Terminator::Branch { pred, negated, taken, otherwise } => {
@@ -177,31 +202,34 @@ impl Loop {
             };
             bodies.push(Body {
                 operations,
+                starts: vec![Start { operation: 0, block: bodies.len(), cost }],
                 spans: ops.iter().map(|op| op.span).chain([block.span]).collect(),
                 needed: BTreeSet::new(),
                 end,
-                cost: u32::try_from(block.instructions.len()).ok()?,
+                cost,
                 weight: 0,
             });
         }
+        join(&mut bodies);
         if blocks.len() + exits.len() > MOST_BLOCKS || accesses.len() > MOST_ACCESSES {
             return None;
         }
 
         for index in 0..bodies.len() {
             let backs = bodies.iter().enumerate().skip(index);
-            let around =
-                backs.filter(|(from, body)| body.end.places().iter().any(|to| to <= from && *to <= index));
+            let around = backs.filter(|(from, body)| body.end.places().any(|to| to <= *from && to <= index));
             bodies[index].weight = 8u32.saturating_pow(around.count() as u32);
         }
 
         let live_at = |id: &BlockId| function.blocks[id.index()].live_in.iter().copied();
         let live_out: BTreeSet<Slot> = exits.iter().flat_map(live_at).collect();
-        let live: BTreeSet<Slot> =
-            blocks.clone().map(BlockId).flat_map(|id| live_at(&id).collect::<Vec<_>>()).collect();
-        for index in 0..bodies.len() {
-            let waiting = (index + 1..bodies.len()).filter(|&other| waits(&bodies, index, other));
-            let live = waiting.flat_map(|other| live_at(&BlockId(blocks.start + other as u32)));
+        let live_in = |index: usize| live_at(&BlockId(blocks.start + index as u32)).collect::<Vec<_>>();
+        let visited: Vec<usize> =
+            (0..bodies.len()).filter(|&index| bodies[index].end != End::Joined).collect();
+        let live: BTreeSet<Slot> = visited.iter().flat_map(|&index| live_in(index)).collect();
+        for &index in &visited {
+            let waiting = visited.iter().filter(|&&other| other > index && waits(&bodies, index, other));
+            let live = waiting.flat_map(|&other| live_in(other));
             bodies[index].needed = live_out.iter().copied().chain(live).collect();
         }
         let defined: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::defs).collect();
@@ -233,7 +261,7 @@ impl Loop {
         let used: BTreeSet<Slot> = operations(&bodies).flat_map(Operation::uses).collect();
         let ends = bodies.iter().filter_map(|body| match body.end {
             End::Branch { pred, .. } => Some(pred),
-            End::Jump(_) => None,
+            End::Jump(_) | End::Joined => None,
         });
         let used: BTreeSet<Slot> = used.into_iter().chain(ends).collect();
         let seen: BTreeSet<Slot> =
@@ -282,21 +310,52 @@ impl Loop {
     }
 }
 
+/// Joins each basic block to the one before, if all its lanes come from there and nowhere else.
+fn join(bodies: &mut [Body]) {
+    for index in (1..bodies.len()).rev() {
+        let from = |place| bodies.iter().flat_map(|body| body.end.places()).filter(move |to| *to == place);
+        if bodies[index - 1].end != End::Jump(index) || from(index).count() != 1 {
+            continue;
+        }
+        let [first, second] = &mut bodies[index - 1..=index] else { continue };
+        let count = first.operations.len();
+        first.operations.append(&mut second.operations);
+        first
+            .starts
+            .extend(second.starts.iter().map(|start| Start { operation: start.operation + count, ..*start }));
+        first.spans.truncate(count);
+        first.spans.append(&mut second.spans);
+        first.cost += second.cost;
+        first.end = std::mem::replace(&mut second.end, End::Joined);
+    }
+}
+
 /// Whether lanes may be at the start of basic block `other` while some are in the lower block `index`: they came from below
 /// both, or before lanes went back from below `other`.
 fn waits(bodies: &[Body], index: usize, other: usize) -> bool {
     (0..).zip(bodies).take(other).any(|(from, body)| {
-        body.end.places().into_iter().any(|to| to == other && from < index || to <= index && to <= from)
+        body.end.places().any(|to| to == other && from < index || to <= index && to <= from)
     })
 }
 
 impl End {
     /// Where lanes go.
-    fn places(self) -> [usize; 2] {
-        match self {
-            End::Jump(place) => [place; 2],
-            End::Branch { taken, otherwise, .. } => [taken, otherwise],
-        }
+    fn places(self) -> impl Iterator<Item = usize> {
+        let (place, other) = match self {
+            End::Jump(place) => (Some(place), None),
+            End::Branch { taken, otherwise, .. } => (Some(taken), Some(otherwise)),
+            End::Joined => (None, None),
+        };
+        place.into_iter().chain(other)
+    }
+}
+
+impl Body {
+    /// The basic block of an operation, the operation there, and the instructions of this basic block and of those behind it.
+    pub fn origin(&self, operation: usize) -> (usize, usize, u32) {
+        let index = self.starts.partition_point(|start| start.operation <= operation) - 1;
+        let start = self.starts[index];
+        (start.block, operation - start.operation, self.starts[index..].iter().map(|start| start.cost).sum())
     }
 }
 

@@ -6,7 +6,7 @@ use ir::Slot;
 use crate::forms::Form;
 use crate::loops::Value;
 use crate::straight::MOST_POINTERS;
-use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_PREDICATES, MOST_SOURCES, MOST_WORDS};
+use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_EVENS, MOST_OPERANDS, MOST_PREDICATES, MOST_WORDS};
 
 /// The most values of 64 bytes that a call leaves in [`Frame::spilled`].
 pub const SPILLED: usize = 64;
@@ -54,9 +54,9 @@ impl Default for Steps {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Frame {
-    /// The sources of an operation that a vector handler computes, and behind them its result: for each group of 16 lanes,
-    /// elements of the slot's bytes.
-    pub operands: [[u8; 256]; MOST_SOURCES + 1],
+    /// The sources of an operation that the interpreter's functions compute, and behind them its results: for each group of 16
+    /// lanes, elements of the slot's bytes.
+    pub operands: [[u8; 256]; MOST_OPERANDS],
     /// For each of [`Native::words`] and each of two groups: 16 elements.
     pub words: [[*mut u8; 2]; MOST_WORDS],
     /// Bytes from a word's elements of one strip to those of the next.
@@ -147,7 +147,7 @@ impl Default for Frame {
         }
         extern "C" fn nothing(_: *mut Frame, _: usize) {}
         Frame {
-            operands: [[0; 256]; MOST_SOURCES + 1],
+            operands: [[0; 256]; MOST_OPERANDS],
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],
             word_steps: [0; MOST_WORDS],
             lanes: Lanes::default(),

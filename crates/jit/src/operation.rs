@@ -289,6 +289,16 @@ pub(crate) enum Operation {
         src: Slot,
         pattern: Box<ShufflePattern>,
     },
+    /// A product of matrices in the registers of a warp, all of whose lanes are there. Each slot has 4 bytes.
+    Product {
+        /// Index in [`Loop::calls`](crate::Loop::calls).
+        index: usize,
+        /// `m16n8k8` or `m16n8k16` of numbers of this format, whose sums are f32: native code has it on some hosts. Elsewhere, the
+        /// interpreter's function computes it.
+        format: Option<Half>,
+        dst: Vec<Slot>,
+        src: Vec<Slot>,
+    },
 }
 
 impl Operation {
@@ -321,7 +331,7 @@ impl Operation {
             | Operation::FromHalf { src, .. }
             | Operation::Integral { src, .. }
             | Operation::Narrow { src, .. } => vec![*src],
-            Operation::Call { src, .. } => src.clone(),
+            Operation::Call { src, .. } | Operation::Product { src, .. } => src.clone(),
             Operation::Load { access, .. } => vec![access.base],
             Operation::Store { access, src, guard } => [access.base]
                 .into_iter()
@@ -373,7 +383,7 @@ impl Operation {
             | Operation::FromHalf { src, .. }
             | Operation::Integral { src, .. }
             | Operation::Narrow { src, .. } => *src = to(*src),
-            Operation::Call { src, .. } => all(src),
+            Operation::Call { src, .. } | Operation::Product { src, .. } => all(src),
             Operation::Load { access, .. } => access.base = to(access.base),
             Operation::Store { access, src, guard } => {
                 access.base = to(access.base);
@@ -390,6 +400,7 @@ impl Operation {
             | Operation::CompareHalves { .. }
             | Operation::Store { .. }
             | Operation::Unpack { .. }
+            | Operation::Product { .. }
             | Operation::Shuffle { .. } => None,
             Operation::Load { dst, .. } => match &mut dst[..] {
                 [Some(dst)] => Some(dst),
@@ -431,6 +442,7 @@ impl Operation {
             | Operation::CompareHalves { dst, .. }
             | Operation::Unpack { dst, .. } => dst.iter().flatten().copied().collect(),
             Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
+            Operation::Product { dst, .. } => dst.clone(),
             Operation::Shuffle { dst, pred, .. } => [*dst, *pred].into_iter().flatten().collect(),
             other => other.clone().result().map(|dst| *dst).into_iter().collect(),
         }
@@ -464,6 +476,7 @@ impl Operation {
             | Operation::Select { .. }
             | Operation::CompareHalves { .. }
             | Operation::SelectHalves { .. }
+            | Operation::Product { .. }
             | Operation::Shuffle { .. } => true,
         }
     }
@@ -506,6 +519,16 @@ impl Operation {
             | Operation::Pass { .. } => None,
             _ => Some(false),
         }
+    }
+
+    /// One of [`Loop::calls`](crate::Loop::calls).
+    pub fn is_call(&self) -> bool {
+        matches!(self, Operation::Call { .. } | Operation::Product { .. })
+    }
+
+    /// All lanes of a warp must be there.
+    pub fn is_of_warp(&self) -> bool {
+        matches!(self, Operation::Shuffle { .. } | Operation::Product { .. })
     }
 
     /// The access of a load or store.

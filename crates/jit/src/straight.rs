@@ -206,8 +206,8 @@ impl<'f> Finder<'f> {
         }
         let (accesses, calls) = (self.section.accesses, self.section.calls.len());
         let made = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls);
-        let shuffle = || Operation::shuffle(&op.kind, |slot| self.literal(slot));
-        let Some(mut operation) = made.or_else(shuffle) else {
+        let of_warp = || Operation::of_warp(op, |slot| self.literal(slot), calls);
+        let Some(mut operation) = made.or_else(of_warp) else {
             return Class::Other;
         };
         let suits = match (op.guard, some) {
@@ -455,6 +455,7 @@ impl<'f> Finder<'f> {
         let body = Body {
             spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
             operations: section.operations.clone(),
+            starts: Vec::new(),
             needed: live_out.clone(),
             end: End::Jump(1),
             cost: 0,
@@ -477,7 +478,7 @@ impl<'f> Finder<'f> {
             calls: section.calls.clone(),
             pointers,
             guards,
-            whole_warps: section.operations.iter().any(|op| matches!(op, Operation::Shuffle { .. })),
+            whole_warps: section.operations.iter().any(Operation::is_of_warp),
             places,
             source,
             varying: section.varying.clone(),
@@ -523,7 +524,7 @@ impl Section {
         });
         operation.rename_uses(|slot| self.now(slot));
         self.accesses += usize::from(operation.access().is_some());
-        if matches!(operation, Operation::Call { .. }) {
+        if operation.is_call() {
             self.calls.push(self.vector.len());
         }
         self.uses.extend(operation.uses().into_iter().chain(op.guard.map(|guard| guard.slot)));

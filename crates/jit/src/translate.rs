@@ -1,9 +1,11 @@
 //! How lowered operations become operations of native code.
 
-use ir::{Base, OpKind, ShufflePattern, SimpleOp, Slot, WarpOp, Width};
+use ir::{Base, MatrixKind, MatrixOp, OpKind, ShufflePattern, SimpleOp, Slot, WarpOp, Width};
+use isa::matrix::is_sparse;
 use isa::{BoolOp, Form, Mod, Picks, Rounding, Space, Type};
+use sem::matrix::{BlockScale, Product};
 
-use crate::MOST_SOURCES;
+use crate::MOST_OPERANDS;
 use crate::operation::{Access, Bits, Conversion, Float, Half, Operation, Ordering};
 
 impl Operation {
@@ -95,15 +97,39 @@ impl Operation {
         })
     }
 
-    /// A shuffle whose distance and segments are literals. All lanes of a warp must take part. Loops have none: their lanes diverge.
-    pub fn shuffle(kind: &OpKind, literal: impl Fn(Slot) -> Option<u64>) -> Option<Operation> {
-        let &OpKind::Warp { op: WarpOp::Shuffle { mode, dst, pred, a, b, c }, members } = kind else {
+    /// What a warp computes, all of whose lanes must take part: a shuffle whose distance and segments are literals, or a product of
+    /// matrices. `calls`: as for [`Operation::of`].
+    pub fn of_warp(op: &ir::Op, literal: impl Fn(Slot) -> Option<u64>, calls: usize) -> Option<Operation> {
+        let OpKind::Warp { op: of_warp, members } = &op.kind else { return None };
+        if op.guard.is_some() || members.is_some_and(|members| literal(members) != Some(u32::MAX.into())) {
             return None;
-        };
-        let every = members.is_none_or(|members| literal(members) == Some(u32::MAX.into()));
-        let pattern = ShufflePattern::new(mode, literal(b)? as u32, literal(c)? as u32);
-        // Its operands have 32 bits: the checker accepts no others.
-        every.then(|| Operation::Shuffle { dst, pred, src: a, pattern: Box::new(pattern) })
+        }
+        match *of_warp {
+            // Its operands have 32 bits: the checker accepts no others.
+            WarpOp::Shuffle { mode, dst, pred, a: src, b, c } => {
+                let pattern = Box::new(ShufflePattern::new(mode, literal(b)? as u32, literal(c)? as u32));
+                Some(Operation::Shuffle { dst, pred, src, pattern })
+            }
+            WarpOp::Matrix(ref product) => Operation::product(product, calls),
+            _ => None,
+        }
+    }
+
+    /// A product of dense matrices without scales. Sums of f64 are not native: their NaNs are not all alike.
+    fn product(op: &MatrixOp, index: usize) -> Option<Operation> {
+        let product = Product::of(&op.picks);
+        let suits = op.kind == MatrixKind::Multiply
+            && matches!(product.d, Type::F16 | Type::F32 | Type::S32)
+            && !is_sparse(&op.picks)
+            && BlockScale::of(&op.picks).is_none();
+        let dst = op.dst.iter().copied().collect::<Option<Vec<Slot>>>()?;
+        if !suits || dst.len() + op.src.len() > MOST_OPERANDS {
+            return None;
+        }
+        let of_singles = [product.c, product.d] == [Type::F32; 2] && product.a == product.b;
+        let tiles = op.picks.has(Mod::M16n8k8) || op.picks.has(Mod::M16n8k16);
+        let format = if of_singles && tiles { half_format(product.a) } else { None };
+        Some(Operation::Product { index, format, dst, src: op.src.to_vec() })
     }
 
     fn copy(dst: Slot, src: Slot, width: Width) -> Operation {
@@ -144,7 +170,7 @@ fn call(
     let [Some(dst), None] = dst else { return None };
     let fits = |slot: &Slot| width(*slot) != Width::Pred;
     let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
-    (suits && src.len() <= MOST_SOURCES && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
+    (suits && src.len() < MOST_OPERANDS && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
         index,
         dst,
         src: src.to_vec(),
@@ -350,11 +376,6 @@ fn half(
     src: &[Slot],
     width: impl Fn(Slot) -> Width,
 ) -> Option<Operation> {
-    let format = |ty| match ty {
-        Type::F16 | Type::F16x2 => Some(Half::F16),
-        Type::Bf16 | Type::Bf16x2 => Some(Half::Bf16),
-        _ => None,
-    };
     let (to, from) = (picks.ty(0), picks.types().get(1).copied());
     let mixed = match function {
         "mixed::add" => Some(Float::Add),
@@ -364,18 +385,19 @@ fn half(
     };
     if let (Some(op), Type::F32, Some(from), Some((&last, halves))) = (mixed, to, from, src.split_last()) {
         let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
-        let format = format(from).filter(|_| rounding != Rounding::NearestAway)?;
+        let format = half_format(from).filter(|_| rounding != Rounding::NearestAway)?;
         let fits = halves.iter().all(|&slot| width(slot) == Width::W16) && width(last) == Width::W32;
         let src = [src[0], src[1], last];
         return fits.then_some(Operation::Mixed { op, format, rounding, dst, src });
     }
     match (function, from) {
         ("convert::float_to_float", Some(from)) if to == Type::F32 => {
-            let format = format(from).filter(|_| width(src[0]) == Width::W16 && width(dst) == Width::W32)?;
+            let format =
+                half_format(from).filter(|_| width(src[0]) == Width::W16 && width(dst) == Width::W32)?;
             return Some(Operation::FromHalf { format, dst, src: src[0] });
         }
         ("convert::float_to_float" | "convert::narrow" | "convert::pack", Some(Type::F32)) => {
-            let (format, rounding) = (format(to)?, picks.rounding()?);
+            let (format, rounding) = (half_format(to)?, picks.rounding()?);
             let rounds = match format {
                 Half::F16 => rounding != Rounding::NearestAway,
                 Half::Bf16 => matches!(rounding, Rounding::NearestEven | Rounding::TowardZero),
@@ -388,7 +410,7 @@ fn half(
         (_, None) => {}
         _ => return None,
     }
-    let format = format(to)?;
+    let format = half_format(to)?;
     let op = match function {
         "half::add" => Float::Add,
         "half::sub" => Float::Sub,
@@ -402,6 +424,14 @@ fn half(
         && src.iter().chain([&dst]).all(|&slot| width(slot).bits() == to.bits());
     let packed = to.lanes() == 2;
     fits.then_some(Operation::Half { op, format, packed, dst, src: [src[0], src[1]] })
+}
+
+fn half_format(ty: Type) -> Option<Half> {
+    match ty {
+        Type::F16 | Type::F16x2 => Some(Half::F16),
+        Type::Bf16 | Type::Bf16x2 => Some(Half::Bf16),
+        _ => None,
+    }
 }
 
 /// `to`: the result's type.

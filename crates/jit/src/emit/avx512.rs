@@ -111,7 +111,7 @@ impl Avx512 {
 impl HostVectors for Avx512 {
     const BYTES: usize = 64;
     const VECTORS: u8 = 30;
-    const WORD_VECTORS: &'static [usize] = &[22];
+    const WORD_VECTORS: &'static [usize] = &[22, 8];
     const SCRATCH: Vector = Vector(30);
     const SECOND: Option<Vector> = None;
     const NAN: Option<Vector> = Some(Vector(31));
@@ -119,6 +119,7 @@ impl HostVectors for Avx512 {
     const MERGES: bool = true;
     const FEW: bool = false;
     const STRIDES: bool = true;
+    const PRODUCTS: bool = true;
     const NEEDS_ANOTHER: bool = false;
 
     fn new(assembler: Assembler, _: usize) -> Avx512 {
@@ -302,6 +303,18 @@ impl HostVectors for Avx512 {
             return Ok(self.vpermd(S, S, zmm(from[first])?)?);
         }
         Ok(self.vpermi2d(S, zmm(from[0])?, zmm(from[1])?)?)
+    }
+
+    fn load_quad(&mut self, to: Vector, place: AsmMemoryOperand) -> Result {
+        Ok(self.vbroadcastf32x4(zmm(to)?, place)?)
+    }
+
+    fn repeat_lane(&mut self, from: Vector, lane: usize) -> Result {
+        Ok(self.vpermilps(S, zmm(from)?, 0b01_01_01_01 * lane as i32)?)
+    }
+
+    fn add_product(&mut self, sum: Vector, factor: Vector) -> Result {
+        Ok(self.vfmadd231ps(zmm(sum)?, S, zmm(factor)?)?)
     }
 
     fn interleave(

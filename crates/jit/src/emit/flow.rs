@@ -66,6 +66,7 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.choose_ways(body)?;
                 self.split(index, [taken, otherwise], labels)
             }
+            End::Joined => Ok(()),
         }
     }
 
@@ -74,6 +75,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let (taken, otherwise) = match body.end {
             End::Jump(place) => return self.go_with_all(index, place, labels),
             End::Branch { taken, otherwise, .. } => (taken, otherwise),
+            End::Joined => return Ok(()),
         };
         let [mut some, mut none] = std::array::from_fn(|_| self.asm.create_label());
         self.choose_ways(body)?;

@@ -222,6 +222,8 @@ pub(super) trait HostVectors: Arithmetic {
     const FEW: bool;
     /// `load_strided` and `store_strided` are there.
     const STRIDES: bool = false;
+    /// `load_quad`, `repeat_lane` and `add_product` are there, and registers enough for products of matrices.
+    const PRODUCTS: bool = false;
     /// `is_inside` and `round_to_integer` need a third register.
     const NEEDS_ANOTHER: bool;
 
@@ -281,6 +283,18 @@ pub(super) trait HostVectors: Arithmetic {
     fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result;
     /// For each lane of a chunk of 4-byte elements the element of another lane, in the scratch register. `from`: all chunks.
     fn permute(&mut self, from: &[Vector], lanes: &[u32]) -> Result;
+    /// Loads four elements of 4 bytes to each four lanes.
+    fn load_quad(&mut self, _to: Vector, _place: AsmMemoryOperand) -> Result {
+        Err(Refused)
+    }
+    /// For each four lanes the element of one of them, in the scratch register.
+    fn repeat_lane(&mut self, _from: Vector, _lane: usize) -> Result {
+        Err(Refused)
+    }
+    /// Adds to f32 the products of those in the scratch register and a factor, rounded once. NaNs are the host's.
+    fn add_product(&mut self, _sum: Vector, _factor: Vector) -> Result {
+        Err(Refused)
+    }
     /// The reverse of `deinterleave`. Changes `others`.
     fn interleave(
         &mut self,

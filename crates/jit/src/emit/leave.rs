@@ -11,10 +11,10 @@ use ir::Slot;
 
 use super::registers::local_place;
 use super::{Emitter, HostVectors, Mask, Refused, Result, Vector};
+use crate::SPILLED;
 use crate::forms::Form;
 use crate::native::{Frame, Held, Part, Point};
 use crate::operation::Access;
-use crate::{MOST_SOURCES, SPILLED};
 
 /// Code behind the loop.
 pub(super) struct Stub {
@@ -82,8 +82,8 @@ impl<H: HostVectors> Emitter<'_, H> {
             return Err(Refused);
         }
         let label = self.asm.create_label();
-        let (block, operation) = (self.block.index, self.block.at);
-        let (point, cost) = (self.layout.points.len(), self.source.bodies[block].cost);
+        let (block, operation, cost) = self.source.bodies[self.block.index].origin(self.block.at);
+        let point = self.layout.points.len();
         self.layout.points.push(Point { block, operation, values: held });
         self.stubs.push(Stub { label, kind: Kind::Leave { point, cost, vectors, masks } });
         Ok(label)
@@ -275,8 +275,8 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
-    /// Lets a vector handler compute an operation.
-    pub(super) fn call(&mut self, index: usize, dst: Slot, src: &[Slot]) -> Result {
+    /// Lets the interpreter compute an operation.
+    pub(super) fn call(&mut self, index: usize, dst: &[Slot], src: &[Slot]) -> Result {
         let operand = |operand: usize, chunk: usize, short: bool| {
             let bytes = if short { H::BYTES / 2 } else { H::BYTES };
             place(offset_of!(Frame, operands) + size_of::<[u8; 256]>() * operand + bytes * chunk)
@@ -299,14 +299,17 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.mov(ecx, index as u32)?;
         self.call_host(offset_of!(Frame, call))?;
         self.save(&live, false)?;
-        for chunk in 0..self.chunks(dst) {
-            let (wide, short) = (self.is_wide(dst), self.is_short(dst));
-            let result = operand(MOST_SOURCES, chunk, short);
-            if short {
-                self.asm.load_short(H::SCRATCH, result)?;
-                self.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, false))?;
-            } else {
-                self.define((dst, chunk), false, |asm, dst| asm.load_result(dst, result, wide))?;
+        for (number, &slot) in dst.iter().enumerate() {
+            let (wide, short) = (self.is_wide(slot), self.is_short(slot));
+            for chunk in 0..self.chunks(slot) {
+                let result = operand(src.len() + number, chunk, short);
+                if short {
+                    self.asm.load_short(H::SCRATCH, result)?;
+                    self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, false))?;
+                } else {
+                    self.define((slot, chunk), false, |asm, dst| asm.load_result(dst, result, wide))?;
+                }
+                self.unpin();
             }
         }
         Ok(())

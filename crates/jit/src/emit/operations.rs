@@ -85,7 +85,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::ToInteger { signed, rounding, dst, src } => {
                 self.each(self.parts, |this, part| this.round_to_integer(signed, rounding, dst, src, part))
             }
-            Operation::Call { index, dst, ref src } => self.call(index, dst, src),
+            Operation::Call { index, dst, ref src } => self.call(index, &[dst], src),
             Operation::Load { access, signed, ref dst } => self.load(access, signed, dst),
             Operation::Store { access, ref src, guard: None } => self.store(access, src),
             Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
@@ -108,7 +108,15 @@ impl<H: HostVectors> Emitter<'_, H> {
                 }
                 self.define_predicate(dst)
             }
+            Operation::Product { index, format, ref dst, ref src } => {
+                self.need_warp()?;
+                match format.filter(|_| H::PRODUCTS && self.asm.has_all()) {
+                    Some(format) => self.product(format, dst, src),
+                    None => self.call(index, dst, src),
+                }
+            }
             Operation::Shuffle { dst, pred, src, ref pattern } => {
+                self.need_warp()?;
                 if let Some(dst) = dst {
                     self.shuffle(dst, src, &pattern.from)?;
                 }
@@ -119,6 +127,15 @@ impl<H: HostVectors> Emitter<'_, H> {
                 Ok(())
             }
         }
+    }
+
+    /// Lets lanes leave a loop before an operation of a whole warp if they are not all there.
+    fn need_warp(&mut self) -> Result {
+        if self.straight.is_some() || self.asm.has_all() {
+            return Ok(());
+        }
+        let leave = self.leave()?;
+        Ok(self.asm.jmp(leave)?)
     }
 
     /// A store of some of the lanes.

@@ -21,6 +21,7 @@ mod directed;
 mod doubles;
 mod shorts;
 mod traces;
+mod warps;
 mod writer;
 
 /// Bits that arithmetic treats in a special way, small integers, and any.

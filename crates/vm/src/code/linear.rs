@@ -36,7 +36,7 @@ pub(crate) enum Linear {
     Shl,
     /// `shr` by a uniform amount, if the bits that are shifted out never carry.
     Shr(Range),
-    /// `and` with a mask whose set bits are the lowest bits, or whose clear bits are the lowest bits.
+    /// `and` with a mask whose set bits follow each other.
     And(Range),
     /// `or` and `xor` of values that have no set bit in common in any lane: the sum.
     Or(Range),
@@ -103,14 +103,14 @@ impl Linear {
                     return None;
                 }
                 let value = extend(value, range, rows)?;
-                let top = if range.bits == 64 { !0 } else { (1 << range.bits) - 1 };
-                if mask & mask.wrapping_add(1) == 0 {
-                    split(value, mask.trailing_ones(), rows)?.0
-                } else if !mask & top & (!mask & top).wrapping_add(1) == 0 {
-                    split(value, mask.trailing_zeros(), rows)?.1
-                } else {
+                let mask = if range.bits == 64 { mask } else { mask & ((1 << range.bits) - 1) };
+                let first = mask.trailing_zeros();
+                let end = first + (mask.checked_shr(first).unwrap_or(0)).trailing_ones();
+                if mask.checked_shr(end).unwrap_or(0) != 0 {
                     return None;
                 }
+                let below = if end < range.bits { split(value, end, rows)?.0 } else { value };
+                split(below, first, rows)?.1
             }
             Linear::Or(range) => {
                 let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);

@@ -1,5 +1,6 @@
 //! Loops of a function that may run as native code (crate `jit`).
 
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,11 +12,11 @@ use lanes::HostPath;
 use machine::NativeCode;
 use machine::mask::GROUP_LANES;
 
-use super::Op;
 use super::build::Builder;
 use super::linear::Linear;
 use super::pace::{Paces, Turn};
 use super::perf;
+use super::{Kind, MatrixOp, Op, WarpOp};
 use crate::registers::SlotRef;
 
 /// A loop is interpreted from then on if lanes have left its native code more often than this, and more often than once in
@@ -173,6 +174,22 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
     text
 }
 
+impl Op {
+    /// A function computes the operation for native code.
+    pub(super) fn has_function(&self) -> bool {
+        match &self.kind {
+            Kind::Pure(_) => true,
+            Kind::Warp { op, .. } => match &**op {
+                WarpOp::Matrix(Ok(MatrixOp::Multiply(multiply))) => {
+                    multiply.tiles_at(|_| null_mut()).is_some()
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
 impl Builder<'_> {
     /// The loops of the function that may run as native code, by their first basic blocks.
     pub(super) fn native_loops(&self, host: Host) -> Vec<(u32, Box<NativeLoop>)> {
@@ -181,12 +198,16 @@ impl Builder<'_> {
             ops.iter().map(|op| self.op(op)).collect()
         };
         let slots = Arc::from(&self.slots[..]);
-        let native = |plan: jit::Loop| {
+        let native = |plan: jit::Loop| -> Option<(u32, Box<NativeLoop>)> {
             let blocks = &self.function.blocks[plan.blocks.start as usize..plan.blocks.end as usize];
             let of_call = |&(block, operation): &(usize, usize)| {
                 let first = blocks[block].ops.start as usize;
                 self.op(&self.function.ops[first + operation])
             };
+            let calls: Vec<Op> = plan.calls.iter().map(of_call).collect();
+            if !calls.iter().all(Op::has_function) {
+                return None;
+            }
             let first_access = self.counts.native_accesses.get();
             self.counts.native_accesses.set(first_access + plan.accesses.len());
             let native = NativeLoop {
@@ -196,7 +217,7 @@ impl Builder<'_> {
                     .map(|value| (self.slot(value.slot), value.defined))
                     .collect(),
                 operations: blocks.iter().map(of_block).collect(),
-                calls: plan.calls.iter().map(of_call).collect(),
+                calls,
                 first_access,
                 slots: Arc::clone(&slots),
                 paces: Paces::default(),
@@ -207,8 +228,8 @@ impl Builder<'_> {
                 plan,
                 host,
             };
-            (native.plan.blocks.start, Box::new(native))
+            Some((native.plan.blocks.start, Box::new(native)))
         };
-        jit::loops(self.function, steps).into_iter().map(native).collect()
+        jit::loops(self.function, steps).into_iter().filter_map(native).collect()
     }
 }

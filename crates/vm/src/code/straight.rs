@@ -222,23 +222,21 @@ impl Builder<'_> {
         let found = jit::straight(self.function, steps_in_line);
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
-        let item = |index: u32, item: jit::Item| match item {
-            jit::Item::Op(op) => self.op(&op),
+        let of_item = |index: u32, item: jit::Item| match item {
+            jit::Item::Op(op) => vec![self.op(&op)],
             jit::Item::Section(plan) => {
                 let span = plan.operations[0].span;
-                let ops = plan.operations.iter().map(|op| self.op(op)).collect();
-                Op {
-                    guard: None,
-                    span,
-                    kind: Kind::Straight(Box::new(Straight {
-                        ops,
-                        ..self.section(index, plan, host, &slots)
-                    })),
+                let ops: Vec<Op> = plan.operations.iter().map(|op| self.op(op)).collect();
+                let section = self.section(index, plan, host, &slots);
+                if !section.calls.iter().all(Op::has_function) {
+                    return ops;
                 }
+                let kind = Kind::Straight(Box::new(Straight { ops, ..section }));
+                vec![Op { guard: None, span, kind }]
             }
         };
         let of_block = |(index, items): (u32, Vec<jit::Item>)| {
-            let ops = items.into_iter().map(|each| item(index, each)).collect();
+            let ops = items.into_iter().flat_map(|item| of_item(index, item)).collect();
             (index, Box::new(StraightBlock { ops, pace: Pace::new() }))
         };
         for (index, block) in found.blocks.into_iter().map(of_block) {

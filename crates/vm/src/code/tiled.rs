@@ -3,7 +3,7 @@
 
 use isa::matrix::Matrix;
 use isa::{Rounding, Type};
-use lanes::{MatrixElement, SmallFloat, TileProduct, Tiles, Tiling};
+use lanes::{MatrixElement, SmallFloat, TileProduct, TileRegisters, Tiles, Tiling};
 use sem::format::Format;
 use sem::matrix::Product;
 
@@ -27,13 +27,13 @@ pub(crate) struct Tiled {
 
 /// The registers of a factor.
 pub(crate) enum TileSource {
-    Registers(Vec<SlotRef>),
-    /// For each warp, this many registers are filled from the units behind a descriptor.
-    Shared {
-        descriptor: SlotRef,
-        transposed: Option<SlotRef>,
-        registers: usize,
+    Registers {
+        slots: Vec<SlotRef>,
+        /// Which of the fragment's registers these are.
+        kept: Vec<usize>,
     },
+    /// For each warp, this many registers are filled from the units behind a descriptor.
+    Shared { descriptor: SlotRef, transposed: Option<SlotRef>, registers: usize },
 }
 
 impl Tiled {
@@ -59,7 +59,7 @@ impl Tiled {
         let (a, b) = (TileSource::of(&op.a)?, TileSource::of(&op.b)?);
         let (c, d) = (slots(c_fragment)?, slots(&op.d)?);
         // If A is in registers, this is the only product.
-        let a_slots: &[SlotRef] = if let TileSource::Registers(slots) = &a { slots } else { &[] };
+        let a_slots: &[SlotRef] = if let TileSource::Registers { slots, .. } = &a { slots } else { &[] };
         let d_is_read = products[0].as_ref()?.reads_later(a_slots, &c, &d);
         Some(Tiled { products, a, b, c, d, d_is_read })
     }
@@ -75,13 +75,41 @@ impl TileSource {
         Some(match &factor.source {
             MatrixSource::Registers(fragment) => {
                 let (_, kept) = fragment.tiles.as_ref()?.distinct();
-                TileSource::Registers(kept.into_iter().map(|i| fragment.registers[i]).collect::<Option<_>>()?)
+                let slots = kept.iter().map(|&i| fragment.registers[i]).collect::<Option<_>>()?;
+                TileSource::Registers { slots, kept }
             }
             &MatrixSource::Shared { descriptor, transposed, bits, .. } => {
                 let registers = factor.rows * factor.columns * bits as usize / (8 * UNIT_BITS);
                 TileSource::Shared { descriptor, transposed, registers }
             }
         })
+    }
+}
+
+impl Multiply {
+    /// The product for a single warp whose registers are elsewhere: `operand` says where. They are numbered: those of A, B, C and
+    /// D one after the other. `None`: its matrices are not all tiles in registers.
+    pub fn tiles_at(&self, operand: impl Fn(usize) -> *mut u8) -> Option<(&TileProduct, TileRegisters)> {
+        let tiled = self.tiled.as_ref()?;
+        let (TileSource::Registers { kept: a, .. }, TileSource::Registers { kept: b, .. }) =
+            (&tiled.a, &tiled.b)
+        else {
+            return None;
+        };
+        let [of_a, of_b] = [&self.a, &self.b].map(|factor| match &factor.source {
+            MatrixSource::Registers(fragment) => fragment.registers.len(),
+            MatrixSource::Shared { .. } => 0,
+        });
+        let (first_c, first_d) = (of_a + of_b, of_a + of_b + tiled.c.len());
+        let all = |first: usize, count| (first..first + count).map(&operand);
+        let registers = TileRegisters {
+            a: a.iter().map(|&index| operand(index).cast_const()).collect(),
+            b: b.iter().map(|&index| operand(of_a + index).cast_const()).collect(),
+            c: all(first_c, tiled.c.len()).map(|place| place.cast_const()).collect(),
+            d: all(first_d, tiled.d.len()).collect(),
+            d_is_read: false,
+        };
+        Some((tiled.product(false, false)?, registers))
     }
 }
 

@@ -12,11 +12,12 @@
 //!
 //! Narrowest test: `ptxvm/tests/native`.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use ir::BlockId;
 use jit::{Form, Frame, Held};
-use lanes::LaneArgs;
+use lanes::{LaneArgs, ProductScratch, WarpProduct};
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
@@ -26,13 +27,18 @@ use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
-use crate::code::{Compiled, Kind, Lap, NativeLoop, Op, Turn};
+use crate::code::{Compiled, Kind, Lap, MatrixOp, NativeLoop, Op, Turn, WarpOp};
 use crate::registers::{SlotRef, Window};
 use crate::shared::Shared;
 
 /// The most backward branches of all groups together until the gang looks whether the launch has been cancelled, and lets
 /// other gangs run.
 const FUEL: i64 = 1 << 20;
+
+thread_local! {
+    /// Buffers for products, which a host thread keeps.
+    static SCRATCH: Cell<ProductScratch> = Cell::default();
+}
 
 /// How native code ended.
 pub(super) enum Ran<'c> {
@@ -361,8 +367,13 @@ extern "C" fn call(frame: *mut Frame, index: usize) {
 
 /// Computes an operation whose sources [`Frame::operands`] has.
 pub(super) fn compute(frame: &mut Frame, op: &Op, lanes: usize) {
-    let Kind::Pure(op) = &op.kind else { return };
-    let [sources @ .., result] = &mut frame.operands;
+    let op = match &op.kind {
+        Kind::Pure(op) => op,
+        Kind::Warp { op, .. } => return multiply(frame, op),
+        _ => return,
+    };
+    let (sources, results) = frame.operands.split_at_mut(op.sources);
+    let Some(result) = results.first_mut() else { return };
     let widths = op.src().iter().map(|slot| slot.width);
     if let (Some(handler), [Some(dst), None]) = (op.lanes, op.dst) {
         let mut args = LaneArgs {
@@ -391,6 +402,20 @@ pub(super) fn compute(frame: &mut Frame, op: &Op, lanes: usize) {
         let bytes = op.dst[0].map_or(0, |slot| slot.width.bytes());
         result[lane * bytes..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
     }
+}
+
+/// Computes a product of matrices in the registers of a warp.
+fn multiply(frame: &mut Frame, op: &WarpOp) {
+    let WarpOp::Matrix(Ok(MatrixOp::Multiply(multiply))) = op else { return };
+    let first = frame.operands.as_mut_ptr();
+    let operand = |index| first.wrapping_add(index).cast();
+    let Some((product, registers)) = multiply.tiles_at(operand) else { return };
+    let warp = WarpProduct { first: 0, a_first: 0, b_first: Some(0), accumulates: true, negated: false };
+    let mut scratch = SCRATCH.take();
+    // SAFETY: the host has the instructions of the path; the operands have the words of a warp.
+    let odd = unsafe { (multiply.helpers.multiply_tiles)(product, &registers, &[warp], &mut scratch) };
+    debug_assert_eq!(odd, 0, "only sums of binary64 are computed in another way");
+    SCRATCH.set(scratch);
 }
 
 impl Context<'_, '_> {

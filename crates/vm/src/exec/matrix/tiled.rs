@@ -77,14 +77,14 @@ impl Gang<'_> {
             let warp = Warp { window: active.window, index, shared, span };
             let lane = index * WARP_LANES;
             let a_first = match &tiled.a {
-                TileSource::Registers(_) => lane,
+                TileSource::Registers { .. } => lane,
                 TileSource::Shared { .. } => {
                     self.take_units(op, Matrix::A, &warp, matrices)?;
                     0
                 }
             };
             let b_first = match &tiled.b {
-                TileSource::Registers(_) => Some(lane),
+                TileSource::Registers { .. } => Some(lane),
                 TileSource::Shared { descriptor, .. } => {
                     let descriptor = Some(self.number(*descriptor, &warp));
                     if taken == descriptor {
@@ -125,7 +125,7 @@ impl Gang<'_> {
             slots.iter().map(|&slot| self.registers.read(active.window, slot)).collect()
         };
         let mut factor = |source: &TileSource, units: &mut Vec<[u8; UNIT_BYTES]>| match source {
-            TileSource::Registers(slots) => read(slots),
+            TileSource::Registers { slots, .. } => read(slots),
             TileSource::Shared { registers, .. } => {
                 units.resize(registers * TILE_LINES, [0; UNIT_BYTES]);
                 let place = units.as_mut_ptr();
