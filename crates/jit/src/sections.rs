@@ -4,7 +4,7 @@ use ir::{Function, Width};
 use isa::{Form, Picks};
 
 use crate::kinds::{Kinds, Starts};
-use crate::straight::{Finder, Item, Visited};
+use crate::straight::{Finder, Item, Straight, Visited};
 use crate::traces::{Trace, traces};
 
 /// The basic blocks of a function with sections.
@@ -18,6 +18,9 @@ pub struct StraightBlocks {
     pub temporaries: Vec<Width>,
 }
 
+/// Basic blocks of larger functions have no small sections: their threads seldom go through all of them without a gang.
+const MOST_WITH_SMALL: usize = 4096;
+
 /// The operations of a function that native code computes together. `steps`: as for [`loops`](crate::loops).
 pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> StraightBlocks {
     let kinds = Kinds::of(function, &steps);
@@ -26,7 +29,8 @@ pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> S
     for index in 0..function.blocks.len() as u32 {
         let finder = Finder::new(function, &[Visited::by_all(index)], &starts, &mut found.temporaries);
         let items = finder.items();
-        if items.iter().any(|item| item.section().is_some()) {
+        let is_worth = |section: &Straight| !section.is_small || function.ops.len() <= MOST_WITH_SMALL;
+        if items.iter().filter_map(Item::section).any(is_worth) {
             found.blocks.push((index, items));
         }
     }

@@ -23,7 +23,7 @@ use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
 
 /// The most registers with addresses.
 pub const MOST_POINTERS: usize = 16;
-/// Fewer operations are not worth a call, and more have more values than fit.
+/// Fewer operations are not worth a call in a gang, and more have more values than fit.
 const LEAST_OPERATIONS: usize = 3;
 const MOST_OPERATIONS: usize = 256;
 
@@ -40,6 +40,8 @@ pub struct Straight {
     pub guards: Vec<Guard>,
     /// All lanes of each warp must be there, since they exchange values.
     pub whole_warps: bool,
+    /// A gang interprets the few operations in less time. They are for the threads of many blocks at once.
+    pub is_small: bool,
     /// For each access its pointer, and the bytes that are added to it.
     pub(crate) places: Vec<(usize, i32)>,
     pub(crate) source: Loop,
@@ -387,7 +389,7 @@ impl<'f> Finder<'f> {
     fn end(&mut self, at: usize) {
         let section = std::mem::take(&mut self.section);
         let of_block = |&index: &usize| Item::Op(self.ops[index].clone());
-        if section.vector.len() < LEAST_OPERATIONS {
+        if section.vector.is_empty() {
             return self.items.extend(section.at.iter().map(of_block));
         }
         let Some(plan) = self.plan(&section, at) else {
@@ -479,6 +481,7 @@ impl<'f> Finder<'f> {
             pointers,
             guards,
             whole_warps: section.operations.iter().any(Operation::is_of_warp),
+            is_small: section.operations.len() < LEAST_OPERATIONS,
             places,
             source,
             varying: section.varying.clone(),

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use ir::{BlockId, Function, Guard, Op, OpKind, Slot, Terminator, Touch, Width};
-use isa::CmpOp;
+use ir::{BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Touch, Width};
+use isa::{CmpOp, SpecialValue};
 
 use crate::kinds::{Here, Starts};
 use crate::straight::{Class, Finder, Straight, Visited};
@@ -74,11 +74,15 @@ struct Ways<'f> {
     /// The predicates that hold for a certain index, or for all others. Where an index is compared with a bound, all lanes of a gang are
     /// likely to be on one side.
     picked: BTreeSet<Slot>,
+    /// What depends on the block's place in the grid. A place within the block that is compared with a bound is likely to divide the
+    /// threads of each block.
+    of_grid: BTreeSet<Slot>,
 }
 
 impl<'f> Ways<'f> {
     fn of(function: &'f Function) -> Ways<'f> {
-        let mut ways = Ways { function, headers: BTreeSet::new(), picked: BTreeSet::new() };
+        let (headers, picked, of_grid) = (BTreeSet::new(), BTreeSet::new(), of_grid(function));
+        let mut ways = Ways { function, headers, picked, of_grid };
         for (from, block) in (0..).zip(&function.blocks) {
             ways.headers.extend(block.terminator.successors().iter().map(|to| to.0).filter(|&to| to <= from));
         }
@@ -130,7 +134,8 @@ impl<'f> Ways<'f> {
 
     /// Whether all lanes of a gang are likely to go one way.
     fn is_together(&self, here: &Here, pred: Slot) -> bool {
-        here.is_uniform(pred) || !here.varies(pred) && !self.picked.contains(&pred)
+        let is_bound = !self.picked.contains(&pred) && self.of_grid.contains(&pred);
+        here.is_uniform(pred) || !here.varies(pred) && is_bound
     }
 
     /// A small basic block that a branch leads some lanes around, and the next one, where they meet.
@@ -155,6 +160,31 @@ impl<'f> Ways<'f> {
         };
         [(otherwise, taken, !negated), (taken, otherwise, negated)].into_iter().find_map(side)
     }
+}
+
+/// The slots that depend on the block's place in the grid.
+fn of_grid(function: &Function) -> BTreeSet<Slot> {
+    let is_place = |info: &&SlotInfo| match info.kind {
+        SlotKind::Special(register) => {
+            matches!(register.value(), SpecialValue::Ctaid(_) | SpecialValue::Clusterid(_))
+        }
+        _ => false,
+    };
+    // For each slot, what operations write that read it.
+    let mut results = vec![Vec::new(); function.slots.len()];
+    for op in function.prologue.iter().chain(&function.ops) {
+        let (mut uses, mut defs) = (Vec::new(), Vec::new());
+        op.clone()
+            .visit(&mut |slot, touch| if touch == Touch::Use { uses.push(*slot) } else { defs.push(*slot) });
+        uses.iter().for_each(|slot| results[slot.index()].extend(&defs));
+    }
+    let slots = (0..).map(Slot).zip(&function.slots);
+    let mut waiting: Vec<Slot> = slots.filter(|(_, info)| is_place(info)).map(|(slot, _)| slot).collect();
+    let mut found: BTreeSet<Slot> = waiting.iter().copied().collect();
+    while let Some(slot) = waiting.pop() {
+        waiting.extend(results[slot.index()].iter().filter(|result| found.insert(**result)));
+    }
+    found
 }
 
 impl Finder<'_> {

@@ -11,7 +11,7 @@
 
 use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
-/// The most lanes that affine forms are computed for: those of many gangs (`exec/coarse.rs`).
+/// The most lanes that affine forms are computed for: those of many gangs (`exec/coarse/mod.rs`).
 pub(crate) const MOST_LANES: usize = 1 << 16;
 
 /// The lanes of a gang as rows of blocks. A row is as wide as the block if that width suits, so that both `%tid.x` and `%tid.y`
@@ -57,6 +57,12 @@ impl LaneRows {
         let last = (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1);
         let block_lanes = in_block * width;
         LaneRows { shift, lanes, width, in_block, block_lanes, last, inverse: inverse(block_lanes) }
+    }
+
+    /// The rows of so many of the blocks.
+    pub fn of_blocks(self, blocks: usize) -> LaneRows {
+        let last = (self.last.0, self.last.1, blocks as i64 - 1);
+        LaneRows { lanes: blocks * self.block_lanes, last, ..self }
     }
 
     /// Lanes of a row.

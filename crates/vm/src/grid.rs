@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use machine::{Launch, LaunchError, LaunchReport, ObserverHandle, Stopwatch, caught, pool};
 
-use crate::affine::{LaneRows, MOST_LANES};
+use crate::affine::LaneRows;
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cta::{Progress, next_random};
 use crate::cta_batch::CtaBatches;
 use crate::deadlock::{Deadlock, Share};
-use crate::exec::{Coarse, Observer, Recorder, Watcher};
+use crate::exec::{Coarse, Observer, Recorder, Watcher, most_lanes};
 use crate::footprint::Footprint;
 use crate::run::Run;
 
@@ -187,7 +187,7 @@ impl<'l> Work<'l> {
             entwined: AtomicBool::new(false),
             share: (batches.count / (64 * host_threads as u64)).clamp(1, 16),
             coarse_share: (batches.count / (4 * host_threads as u64))
-                .clamp(1, (MOST_LANES / batches.lanes) as u64),
+                .clamp(1, (most_lanes(launch) / batches.lanes).max(1) as u64),
             end: AtomicU64::new(u64::MAX),
             deadlock: Deadlock::default(),
             error: Mutex::new(None),

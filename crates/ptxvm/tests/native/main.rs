@@ -20,6 +20,7 @@ mod codes;
 mod directed;
 mod doubles;
 mod shorts;
+mod tiles;
 mod traces;
 mod warps;
 mod writer;

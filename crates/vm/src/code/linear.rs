@@ -78,6 +78,11 @@ impl Linear {
         }
     }
 
+    /// The rule for the low `bits` bits of a value, extended or cut off to the width of the result.
+    pub fn of_resize(bits: u32, signed: bool) -> Linear {
+        Linear::Convert(Range { bits, signed })
+    }
+
     /// The result for these sources, if it is affine as well. An instruction reads only as many of them as it has.
     /// `width` is the width of the result.
     #[inline]

@@ -156,6 +156,7 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
         }
         let found = jit::straight(function, steps_in_line);
         let sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
+        let sections = sections.filter(|section| !section.is_small);
         let of_trace = |trace: &jit::Trace| match trace.path[..] {
             [first, .., last] => format!("basic blocks {} to {}", first.block, last.block),
             _ => String::new(),

@@ -61,6 +61,8 @@ pub(crate) struct Word {
 /// A basic block with sections.
 pub(crate) struct StraightBlock {
     pub ops: Vec<Op>,
+    /// All sections are small.
+    is_small: bool,
     pace: Pace,
 }
 
@@ -158,6 +160,7 @@ impl StraightBlock {
     #[inline]
     pub fn visit(&self, when: NativeCode) -> (Visit, Option<Measured>) {
         match when {
+            _ if self.is_small => (Visit::Interpret, None),
             NativeCode::Hot => self.pace.visit(),
             NativeCode::Always => (Visit::Native, None),
             _ => (Visit::Interpret, None),
@@ -167,6 +170,11 @@ impl StraightBlock {
     /// Whether native code is worth compiling. Without a gang it is the faster way, too, where the interpreter is as fast in a gang.
     pub fn is_hot(&self, when: NativeCode) -> bool {
         is_hot(when, &self.pace.visits)
+    }
+
+    /// Whether the threads of many blocks may go through the sections: they are hot, or small ones beside hot ones.
+    pub fn is_ready(&self, when: NativeCode) -> bool {
+        self.is_small || self.is_hot(when)
     }
 
     /// Notes how long a visit of so many lanes took.
@@ -236,8 +244,9 @@ impl Builder<'_> {
             }
         };
         let of_block = |(index, items): (u32, Vec<jit::Item>)| {
+            let is_small = items.iter().filter_map(jit::Item::section).all(|section| section.is_small);
             let ops = items.into_iter().flat_map(|item| of_item(index, item)).collect();
-            (index, Box::new(StraightBlock { ops, pace: Pace::new() }))
+            (index, Box::new(StraightBlock { ops, is_small, pace: Pace::new() }))
         };
         for (index, block) in found.blocks.into_iter().map(of_block) {
             blocks[index as usize].straight = Some(block);

@@ -69,16 +69,13 @@ impl Gang<'_> {
         least: u64,
         greatest: u64,
     ) -> Option<Region> {
-        let Some((end, Space::Shared)) = space_of(request, least, greatest) else {
+        let Some((_, Space::Shared)) = space_of(request, least, greatest) else {
             return region_of_launch(self.launch, request, least, greatest);
         };
         let inner = resolve(request.space, least).1;
         let (memory, start, own) = shared.memory_at(inner)?;
-        let extent = self.launch.shared().find(inner - start)?;
-        let storage = memory.wrapping_add(extent.base as usize);
-        let base = least - inner + start + extent.base;
-        let end_of_extent = base + (extent.end - extent.base);
-        Region { storage, base, end: end_of_extent, stride: shared.stride, passing: !own }.holding(least, end)
+        let region = region_of_shared(self.launch, (memory, start), request, least, greatest)?;
+        Some(Region { stride: shared.stride, passing: !own, ..region })
     }
 
     /// If the address is in shared memory: the whole shared memory of the CTA that it names, as one region. The
@@ -571,6 +568,23 @@ fn space_of(request: &Request, least: u64, greatest: u64) -> Option<(u64, Space)
     let end = greatest.checked_add(request.bytes)?;
     let space = resolve(request.space, least).0;
     (resolve(request.space, end.saturating_sub(1)).0 == space).then_some((end, space))
+}
+
+/// [`Gang::region`], if the memory is shared memory of a block: where it is on the host, and its first address in the window.
+pub(super) fn region_of_shared(
+    launch: &Run,
+    (memory, start): (*mut u8, u64),
+    request: &Request,
+    least: u64,
+    greatest: u64,
+) -> Option<Region> {
+    let Some((end, Space::Shared)) = space_of(request, least, greatest) else { return None };
+    let inner = resolve(request.space, least).1;
+    let extent = launch.shared().find(inner.checked_sub(start)?)?;
+    let storage = memory.wrapping_add(extent.base as usize);
+    let base = least - inner + start + extent.base;
+    let end_of_extent = base + (extent.end - extent.base);
+    Region { storage, base, end: end_of_extent, stride: 0, passing: false }.holding(least, end)
 }
 
 /// [`Gang::region`], if the memory is of the launch and not of a block or a thread.

@@ -32,7 +32,7 @@ pub(super) struct Context<'c> {
 impl Gang<'_> {
     #[inline(never)]
     pub(super) fn straight(&mut self, straight: &Straight, active: &Active, shared: &mut Shared) -> Step {
-        if self.run_straight(straight, active, shared).is_some() {
+        if !straight.plan.is_small && self.run_straight(straight, active, shared).is_some() {
             return Ok(());
         }
         straight.ops.iter().try_for_each(|op| self.execute_op(op, active, shared))

@@ -1,0 +1,506 @@
+//! Block coarsening: native code takes the threads of many blocks in one go, without a gang.
+//!
+//! In a kernel such as `y[i] = a * x[i] + y[i]`, everything but one section of straight-line native code steps evenly through the
+//! whole grid. A gang computes that again for each 1024 threads, and this takes longer than the section. Here it is computed
+//! once for up to [`MOST_LANES`] threads, in affine form. The basic blocks are followed as far as all threads take the same way,
+//! or all blocks alike: some of their threads end, and the others go on.
+//!
+//! Sections run one after the other, each for all blocks. So every block has shared memory, and a barrier has nothing to do. What one
+//! section computes for a later one is in an array ([`Arrays`]).
+//!
+//! Nothing is written before all is known: the sections of the whole way, and the memory of all their pointers. If something
+//! does not fit, the blocks run in gangs as if nothing had been tried. So faults are found there.
+//!
+//! Narrowest test: `ptxvm/tests/native`, `coarse`.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use ir::{Barrier, BlockId, SimpleOp, Width};
+use jit::Form;
+use machine::NativeCode;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::shared_base;
+use smallvec::SmallVec;
+
+use self::patterns::{Computed, Patterns, Source};
+use self::section::{Arrays, Section};
+use super::access::{region_of_launch, region_of_shared};
+use super::moves::param;
+use super::native::{KnownRegion, form, signed};
+use super::request::Request;
+use super::straight::locate;
+use crate::affine::{Affine, LaneRows, MOST_LANES};
+use crate::bytes::AlignedBytes;
+use crate::code::{
+    Base, Code, Function, Guard, Kind, Linear, MAX_SOURCES, Op, Pure, Straight, StraightBlock, Terminator,
+    Trace, affine,
+};
+use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
+use crate::registers::SlotRef;
+use crate::run::Run;
+use crate::shared::BARRIERS;
+
+mod patterns;
+mod section;
+
+/// Threads whose way has more basic blocks run in gangs.
+const MOST_BLOCKS: usize = 256;
+/// The most threads of blocks that share memory, and the most bytes of it: what the host's caches have room for.
+const MOST_SHARING: usize = 1 << 14;
+const MOST_SHARED: usize = 1 << 19;
+/// After so many failures in a row, all blocks run in gangs.
+const MOST_FAILURES: u32 = 8;
+
+/// Runs ranges of blocks of one launch.
+pub(crate) struct Coarse<'l> {
+    launch: &'l Run<'l>,
+    code: &'l Code,
+    function: &'l Function,
+    /// The basic blocks with sections, and those that begin traces.
+    straight: Vec<&'l StraightBlock>,
+    traces: Vec<&'l Trace>,
+    /// How the threads of the range form rows.
+    rows: LaneRows,
+    /// The values of slots by index, if they are affine.
+    values: Vec<Option<Affine>>,
+    /// Predicates that depend on the thread's place in its block alone.
+    patterns: Patterns,
+    /// What operations have computed last.
+    computed: Computed,
+    /// The values that sections compute for later ones.
+    arrays: Arrays,
+    /// The shared memory of all blocks, from its first use on.
+    shared: Option<AlignedBytes>,
+    /// The threads of a block that have not ended, and the thread-instructions of those that ended at a branch.
+    alive: Mask,
+    ended: u64,
+    /// Values and patterns that are the same on entry in every range with such rows.
+    entry: Option<(LaneRows, Vec<Option<Affine>>, Patterns)>,
+    /// The memory that each pointer of a section has had.
+    regions: Vec<Option<KnownRegion>>,
+    /// How many CTA batches are tried next, and failures since the last success. Where many do not fit, half of them may.
+    most: u64,
+    failures: u32,
+}
+
+/// Blocks that have run to their end.
+pub(crate) struct Done {
+    pub blocks: u64,
+    /// Thread-instructions.
+    pub instructions: u64,
+}
+
+/// The most threads that may run at once.
+pub(crate) fn most_lanes(launch: &Run) -> usize {
+    let of_block = launch.config().block_threads() as usize;
+    match launch.shared().allocated() as usize {
+        0 => MOST_LANES,
+        bytes => (MOST_SHARED / bytes * of_block).min(MOST_SHARING),
+    }
+}
+
+impl<'l> Coarse<'l> {
+    /// `None`: no blocks of this launch can run so.
+    pub fn new(launch: &'l Run<'l>, code: &'l Code) -> Option<Coarse<'l>> {
+        let function = code.functions.get(launch.entry().0 as usize)?.as_ref()?;
+        let native = launch.native_code != NativeCode::Never;
+        let whole_warps = launch.config().block_threads().is_multiple_of(WARP_LANES as u64);
+        let straight: Vec<_> = function.blocks.iter().filter_map(|block| block.straight.as_deref()).collect();
+        let traces: Vec<_> = function.blocks.iter().filter_map(|block| block.trace.as_deref()).collect();
+        let none = straight.is_empty() && traces.is_empty();
+        if !native
+            || !whole_warps
+            || code.is_long.load(Ordering::Relaxed)
+            || launch.cluster_blocks() > 1
+            || none
+        {
+            return None;
+        }
+        Some(Coarse {
+            launch,
+            code,
+            function,
+            straight,
+            traces,
+            rows: LaneRows::of([0; 3], 0, 1),
+            values: Vec::new(),
+            patterns: Patterns::default(),
+            computed: Computed::default(),
+            arrays: Arrays::default(),
+            shared: None,
+            alive: Mask::EMPTY,
+            ended: 0,
+            entry: None,
+            regions: vec![None; code.native_accesses],
+            most: u64::MAX,
+            failures: 0,
+        })
+    }
+
+    /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
+    pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
+        let when = self.launch.native_code;
+        let is_hot = self.straight.iter().any(|block| block.is_hot(when));
+        if !is_hot && !self.traces.iter().any(|trace| trace.is_hot(when)) {
+            return None;
+        }
+        while !range.is_empty() && !self.gives_up() {
+            let count = self.most.min(range.end - range.start);
+            let some = range.start..range.start + count;
+            if let Some(done) = batches.joined(&some).and_then(|blocks| self.run_blocks(blocks)) {
+                (self.most, self.failures) = (2 * count, 0);
+                range.start = some.end;
+                self.code.coarsens.store(true, Ordering::Relaxed);
+                return Some(done);
+            }
+            (self.most, self.failures) = ((count / 2).max(1), self.failures.saturating_add(1));
+            self.code.coarsens.store(false, Ordering::Relaxed);
+            if count == 1 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Large ranges of CTA batches are likely to run at once. Where they do not, other host threads should have a part of them.
+    pub fn is_likely(&self) -> bool {
+        self.code.coarsens.load(Ordering::Relaxed)
+    }
+
+    /// It has failed too often.
+    pub fn gives_up(&self) -> bool {
+        self.failures >= MOST_FAILURES
+    }
+
+    fn run_blocks(&mut self, blocks: CtaBatch) -> Option<Done> {
+        let config = self.launch.config();
+        let lanes = config.block_threads() as usize * blocks.blocks;
+        if lanes > most_lanes(self.launch) {
+            return None;
+        }
+        let first = self.launch.ctaid(blocks.first);
+        let along = axis_along(config.grid, first, blocks)?;
+        let mut last = first;
+        last[along] += blocks.blocks as u32 - 1;
+        self.enter(LaneRows::of(config.block, lanes, blocks.blocks), ([first, last], Some(along)))?;
+        let (sections, cost) = self.follow()?;
+        if let Some(shared) = &self.shared {
+            // As in a gang: reads of uninitialised memory return the same value in every run.
+            // SAFETY: the memory is this thread's own, and no reference points to it.
+            unsafe { shared.as_ptr().write_bytes(0, self.shared_bytes() * blocks.blocks) }
+        }
+        for section in &sections {
+            section.run();
+        }
+        Some(Done { blocks: blocks.blocks as u64, instructions: cost * blocks.blocks as u64 })
+    }
+
+    /// Bytes of shared memory of a block.
+    fn shared_bytes(&self) -> usize {
+        self.launch.shared().allocated() as usize
+    }
+
+    /// Sets the slots that have a value on entry.
+    fn enter(&mut self, rows: LaneRows, ctaids: ([[u32; 3]; 2], Option<usize>)) -> Option<()> {
+        let (function, launch) = (self.function, self.launch);
+        let special = |special| affine(special, launch, ctaids, 0, rows);
+        self.rows = rows;
+        (self.alive, self.ended) = (Mask::first(rows.block_lanes()), 0);
+        self.arrays.clear(rows.lanes);
+        match &self.entry {
+            Some((known, values, patterns)) if *known == rows => {
+                self.values.clone_from(values);
+                self.patterns.clone_from(patterns);
+            }
+            _ => {
+                self.patterns = Patterns::default();
+                self.values.clear();
+                self.values.resize(function.slots as usize, None);
+                for &(slot, value) in &function.constants {
+                    self.set(slot, Some(Affine::uniform(value)));
+                }
+                for &(slot, register) in &function.specials {
+                    self.set(slot, special(register));
+                }
+                for op in &function.prologue {
+                    self.execute(op)?;
+                }
+                self.entry = Some((rows, self.values.clone(), self.patterns.clone()));
+            }
+        }
+        for &(slot, register) in &function.block_specials {
+            self.set(slot, special(register));
+        }
+        for &index in &function.zeros {
+            self.values[index as usize] = Some(Affine::uniform(0));
+        }
+        Some(())
+    }
+
+    /// Follows the way of the threads to its end. Returns its sections, and the thread-instructions of a block.
+    fn follow(&mut self) -> Option<(SmallVec<[Section<'l>; 2]>, u64)> {
+        let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
+        for _ in 0..MOST_BLOCKS {
+            let mut block = &self.function.blocks[index as usize];
+            let alive = u64::from(self.alive.count());
+            if let Some(trace) = &block.trace
+                && let Some((section, of_some)) = self.trace(trace)
+            {
+                sections.push(section);
+                cost += trace.cost * alive + of_some;
+                block = &self.function.blocks[trace.last as usize];
+            } else {
+                let ops = match &block.straight {
+                    Some(straight) if straight.is_ready(self.launch.native_code) => &straight.ops,
+                    Some(_) => return None,
+                    None => &block.ops,
+                };
+                for op in ops {
+                    match &op.kind {
+                        Kind::Straight(straight) => sections.push(self.section(straight)?),
+                        _ => self.execute(op)?,
+                    }
+                }
+                cost += block.cost * alive;
+            }
+            index = match block.terminator {
+                Terminator::Jump(next) => next.0,
+                Terminator::Branch { pred, negated, taken, otherwise } => {
+                    let lanes = self.lanes_of(Guard { slot: pred, negated })?;
+                    self.branch(lanes, taken, otherwise)?.0
+                }
+                Terminator::Barrier(ref barrier) if self.meet(barrier) => barrier.next.0,
+                Terminator::Return | Terminator::Exit => return Some((sections, cost + self.ended)),
+                _ => return None,
+            };
+        }
+        // Nor would the way of fewer blocks be shorter.
+        self.code.is_long.store(true, Ordering::Relaxed);
+        self.failures = MOST_FAILURES;
+        None
+    }
+
+    /// All threads that have not ended meet at the barrier, and go on.
+    fn meet(&self, barrier: &Barrier<SlotRef>) -> bool {
+        let waits_for_all = barrier.threads.is_none() && !barrier.arrive && barrier.reduction.is_none();
+        waits_for_all && self.uniform(barrier.barrier).is_some_and(|number| number < BARRIERS as u64)
+    }
+
+    /// Where the threads go on, of which these take the branch. If only some do, they or the others must end there.
+    fn branch(&mut self, lanes: Mask, taken: BlockId, otherwise: BlockId) -> Option<BlockId> {
+        let (lanes, others) = (self.alive & lanes, self.alive & !lanes);
+        let ends = |to: BlockId| {
+            let block = &self.function.blocks[to.index()];
+            let is_empty = block.ops.is_empty() && block.straight.is_none() && block.cost <= 1;
+            is_empty && matches!(block.terminator, Terminator::Return | Terminator::Exit)
+        };
+        let (next, ended) = match () {
+            () if others.is_empty() => (taken, None),
+            () if lanes.is_empty() => (otherwise, None),
+            () if ends(taken) => (otherwise, Some((lanes, taken))),
+            () if ends(otherwise) => (taken, Some((others, otherwise))),
+            () => return None,
+        };
+        if let Some((lanes, to)) = ended {
+            self.ended += u64::from(lanes.count()) * self.function.blocks[to.index()].cost;
+            self.alive &= !lanes;
+        }
+        Some(next)
+    }
+
+    /// What native code computes of a trace, if all threads go its way, and the thread-instructions of what only some execute.
+    fn trace(&mut self, trace: &'l Trace) -> Option<(Section<'l>, u64)> {
+        trace.before.iter().try_for_each(|op| self.execute(op))?;
+        if !trace.is_way(|slot| self.uniform(slot)) {
+            return None;
+        }
+        let mut of_some = 0;
+        for &(guard, cost) in &trace.some {
+            of_some += cost * u64::from((self.alive & self.lanes_of(guard)?).count());
+        }
+        let section = self.section(&trace.section)?;
+        trace.after.iter().try_for_each(|op| self.execute(op))?;
+        Some((section, of_some))
+    }
+
+    fn value(&self, slot: SlotRef) -> Option<&Affine> {
+        self.values[slot.index as usize].as_ref()
+    }
+
+    fn uniform(&self, slot: SlotRef) -> Option<u64> {
+        self.value(slot).filter(|value| value.is_uniform()).map(|value| value.base)
+    }
+
+    /// The threads of a block for which a guard holds: the same in each block. Threads that have ended may be among them.
+    fn lanes_of(&self, guard: Guard) -> Option<Mask> {
+        let lanes = match self.uniform(guard.slot) {
+            Some(0) => Mask::EMPTY,
+            Some(_) => Mask::ALL,
+            None => self.patterns.get(guard.slot)?,
+        };
+        Some(if guard.negated { !lanes } else { lanes })
+    }
+
+    fn set(&mut self, slot: SlotRef, value: Option<Affine>) {
+        self.patterns.remove(slot);
+        self.arrays.remove(slot);
+        self.values[slot.index as usize] = value.map(|value| value.map(|part| slot.width.truncate(part)));
+    }
+
+    /// Executes an operation on affine forms. `None`: it may do more than define registers.
+    fn execute(&mut self, op: &Op) -> Option<()> {
+        if let Some(guard) = op.guard
+            && (self.uniform(guard.slot)? != 0) == guard.negated
+        {
+            return Some(());
+        }
+        let (dst, value) = match op.kind {
+            Kind::Pure(ref pure) => {
+                let results = self.results(pure);
+                let is_unknown = |(dst, result): (&Option<SlotRef>, &Option<Affine>)| {
+                    dst.is_some_and(|dst| dst.width == Width::Pred) && result.is_none()
+                };
+                let patterns = match pure.dst.iter().zip(&results).any(is_unknown) {
+                    true => self.pattern(pure),
+                    false => [None; 2],
+                };
+                for (index, dst) in pure.dst.iter().enumerate() {
+                    let Some(dst) = *dst else { continue };
+                    self.set(dst, results[index]);
+                    if let (None, Some(lanes)) = (results[index], patterns[index]) {
+                        self.patterns.set(dst, lanes);
+                    }
+                }
+                return Some(());
+            }
+            Kind::Param { dst, offset, bytes, signed } => {
+                (dst, Some(Affine::uniform(param(self.launch, offset, bytes, signed))))
+            }
+            Kind::AddressOf { dst, base: Base::Zero, offset } => (dst, Some(Affine::uniform(offset))),
+            Kind::AddressOf { dst, base: Base::Shared, offset } => {
+                (dst, Some(Affine::uniform(offset.wrapping_add(shared_base(0)))))
+            }
+            Kind::Simple(SimpleOp::Copy { src, .. } | SimpleOp::Not { src, .. })
+                if let Some(lanes) = self.patterns.get(src) =>
+            {
+                let (dst, lanes) = match op.kind {
+                    Kind::Simple(SimpleOp::Copy { dst, .. }) => (dst, lanes),
+                    Kind::Simple(SimpleOp::Not { dst, .. }) => (dst, !lanes),
+                    _ => return None,
+                };
+                self.set(dst, None);
+                self.patterns.set(dst, lanes);
+                return Some(());
+            }
+            Kind::Simple(SimpleOp::Copy { dst, src }) => (dst, self.value(src).copied()),
+            Kind::Simple(SimpleOp::Not { dst, src }) => {
+                (dst, self.uniform(src).map(|value| Affine::uniform(value ^ 1)))
+            }
+            Kind::Simple(SimpleOp::Resize { dst, src, bits, signed }) => {
+                let resize = Linear::of_resize(bits, signed);
+                (dst, self.value(src).and_then(|value| resize.apply([value; 3], dst.width, self.rows)))
+            }
+            Kind::Simple(SimpleOp::Offset { dst, src, addend }) => {
+                (dst, self.value(src).map(|value| value.plus(&Affine::uniform(addend as u64))))
+            }
+            _ => return None,
+        };
+        self.set(dst, value);
+        Some(())
+    }
+
+    /// What a pure operation computes.
+    fn results(&self, op: &Pure) -> [Option<Affine>; 2] {
+        if let [Some(dst), None] = op.dst
+            && let [Some(a), Some(b), Some(c)] = op.linear_src.map(|slot| self.value(slot))
+            && let Some(result) = op.linear.apply([a, b, c], dst.width, self.rows)
+        {
+            return [Some(result), None];
+        }
+        let mut values = [0; MAX_SOURCES];
+        for (value, &slot) in values.iter_mut().zip(op.src()) {
+            let Some(uniform) = self.uniform(slot) else { return [None; 2] };
+            *value = uniform;
+        }
+        (op.sem)(&op.picks, &values[..op.sources]).map(|result| Some(Affine::uniform(result)))
+    }
+
+    /// A predicate that depends on the thread's place in its block alone.
+    fn pattern(&mut self, op: &Pure) -> [Option<Mask>; 2] {
+        if op.slow_sem {
+            return [None; 2];
+        }
+        let mut sources: SmallVec<[Source; 3]> = SmallVec::new();
+        for &slot in op.src() {
+            let affine = self.value(slot).filter(|value| value.block_stride == 0);
+            let pattern = || self.patterns.get(slot).map(Source::Pattern);
+            let Some(source) = affine.copied().map(Source::Affine).or_else(pattern) else { return [None; 2] };
+            sources.push(source);
+        }
+        self.computed.of(op, sources, self.rows)
+    }
+
+    /// A section whose operands are memory, values that step evenly, and those of earlier sections.
+    fn section(&mut self, straight: &'l Straight) -> Option<Section<'l>> {
+        if !straight.guards_hold(|slot| self.uniform(slot)) {
+            return None;
+        }
+        if straight.plan.whole_warps && !self.alive.is_whole_warps_of(Mask::ALL) {
+            return None;
+        }
+        let code = straight.code(|slot| self.form(slot))?;
+        let mut section = Section::new(straight, code, self.rows, self.alive);
+        for &slot in &code.evens {
+            section.evens.push(signed(*self.value(slot)?, slot));
+        }
+        for &(slot, defined) in &straight.predicates {
+            if defined {
+                return None;
+            }
+            section.predicates.push(self.lanes_of(Guard { slot, negated: false })?);
+        }
+        for (index, pointer) in straight.plan.pointers.iter().enumerate() {
+            let affine = *self.value(straight.pointers[index])?;
+            let mut known = self.regions[straight.first_region + index];
+            let rows = self.rows;
+            let find = |request: &Request, least, greatest| self.region(request, least, greatest);
+            let (place, stride) = locate(&mut known, pointer, affine, rows, find)?;
+            self.regions[straight.first_region + index] = known;
+            let block_stride = place.block_stride.wrapping_add(stride as u64);
+            section.pointers.push(Affine { block_stride, ..place });
+        }
+        // Nothing fails behind this.
+        if !code.words.iter().all(|word| self.arrays.has(word, self.uniform(word.slot))) {
+            return None;
+        }
+        for word in &code.words {
+            section.words.push(self.arrays.word(word, self.uniform(word.slot)));
+            if word.defined {
+                self.values[word.slot.index as usize] = None;
+            }
+        }
+        Some(section)
+    }
+
+    /// The memory of an access.
+    fn region(&mut self, request: &Request, least: u64, greatest: u64) -> Option<super::addresses::Region> {
+        if let Some(region) = region_of_launch(self.launch, request, least, greatest) {
+            return Some(region);
+        }
+        let stride = self.shared_bytes();
+        if stride == 0 {
+            return None;
+        }
+        let most = most_lanes(self.launch) / self.rows.block_lanes().max(1);
+        let shared = self.shared.get_or_insert_with(|| AlignedBytes::zeroed(stride * most));
+        let memory = (shared.as_ptr(), shared_base(0));
+        let region = region_of_shared(self.launch, memory, request, least, greatest)?;
+        Some(super::addresses::Region { stride, ..region })
+    }
+
+    /// How a slot steps, as native code must know it.
+    fn form(&self, slot: SlotRef) -> Option<Form> {
+        form(signed(*self.value(slot)?, slot), self.rows)
+    }
+}

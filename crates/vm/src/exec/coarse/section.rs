@@ -1,0 +1,177 @@
+//! Sections of straight-line native code for the threads of many blocks.
+
+use std::collections::HashMap;
+
+use jit::{Frame, MOST_POINTERS};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
+use smallvec::SmallVec;
+
+use super::super::straight::{Context, call, fetched_ahead};
+use super::super::strips::{Strips, keep_frame, spare_frame};
+use crate::affine::{Affine, LaneRows};
+use crate::bytes::{AlignedBytes, store};
+use crate::code::{CompiledStraight, Straight, Word};
+use crate::registers::SlotRef;
+
+/// A section on the way of the threads.
+pub(super) struct Section<'l> {
+    straight: &'l Straight,
+    code: &'l CompiledStraight,
+    /// The threads of all blocks.
+    rows: LaneRows,
+    /// The threads of a block that are there.
+    alive: Mask,
+    /// The host's addresses for each pointer.
+    pub pointers: SmallVec<[Affine; MOST_POINTERS]>,
+    /// The values of each even.
+    pub evens: SmallVec<[Affine; 8]>,
+    /// The threads of a block for which each predicate holds.
+    pub predicates: SmallVec<[Mask; 2]>,
+    pub words: SmallVec<[Elements; 4]>,
+}
+
+/// The elements of a word: one for each thread.
+pub(super) struct Elements {
+    array: *mut u8,
+    slot: SlotRef,
+    /// What all of them are before the section.
+    fill: Option<u64>,
+    /// Those of one group stand for all.
+    is_group: bool,
+}
+
+/// The arrays of values that sections compute for later ones.
+#[derive(Default)]
+pub(super) struct Arrays {
+    /// By slot.
+    arrays: HashMap<u32, AlignedBytes>,
+    /// Those that have the slot's value.
+    now: SmallVec<[u32; 8]>,
+    lanes: usize,
+}
+
+impl Arrays {
+    /// None has a value. There are so many threads.
+    pub fn clear(&mut self, lanes: usize) {
+        self.now.clear();
+        self.lanes = lanes;
+    }
+
+    /// The slot has another value.
+    pub fn remove(&mut self, slot: SlotRef) {
+        self.now.retain(|index| *index != slot.index);
+    }
+
+    /// A word of a section has elements: the array's, or one value, which is the same in all threads.
+    pub fn has(&self, word: &Word, value: Option<u64>) -> bool {
+        !word.enters || value.is_some() || self.now.contains(&word.slot.index)
+    }
+
+    /// The elements of a word of a section. `value`: as for `has`.
+    pub fn word(&mut self, word: &Word, value: Option<u64>) -> Elements {
+        let slot = word.slot;
+        let is_there = self.now.contains(&slot.index);
+        let bytes = self.lanes * slot.width.bytes();
+        let array = self.arrays.entry(slot.index).or_insert_with(|| AlignedBytes::zeroed(bytes));
+        // The first section of a range that has the slot: no other one points to the array.
+        if array.len() < bytes {
+            *array = AlignedBytes::zeroed(bytes);
+        }
+        let fill = value.filter(|_| !is_there && word.enters);
+        if !is_there && word.defined {
+            self.now.push(slot.index);
+        }
+        Elements { array: array.as_ptr(), slot, fill, is_group: fill.is_some() && !word.defined }
+    }
+}
+
+impl<'l> Section<'l> {
+    pub fn new(
+        straight: &'l Straight,
+        code: &'l CompiledStraight,
+        rows: LaneRows,
+        alive: Mask,
+    ) -> Section<'l> {
+        let (pointers, evens) = (SmallVec::new(), SmallVec::new());
+        let (predicates, words) = (SmallVec::new(), SmallVec::new());
+        Section { straight, code, rows, alive, pointers, evens, predicates, words }
+    }
+
+    /// Takes all threads through the code: as many blocks at a time as a frame has lanes for.
+    pub fn run(&self) {
+        let parts = self.code.native.parts();
+        let (of_block, blocks) = (self.rows.block_lanes(), self.rows.blocks());
+        let at_once = GANG_LANES / of_block;
+        let rows = self.rows.of_blocks(at_once.min(blocks));
+        for word in &self.words {
+            word.fill(self.rows.lanes);
+        }
+        let mut context = Context { calls: &self.straight.calls, lanes: parts * GROUP_LANES };
+        let mut frame = spare_frame();
+        (frame.call, frame.context) = (call, (&raw mut context).cast());
+        frame.lanes = repeated(self.alive, of_block).0;
+        for (place, &lanes) in frame.predicates.iter_mut().zip(&self.predicates) {
+            *place = repeated(lanes, of_block).0;
+        }
+        let mut strips = Strips::new(rows, parts, &self.code.evens);
+        strips.evens.clone_from(&self.evens);
+        strips.words = self.words.iter().map(|word| (word.array, word.step())).collect();
+        strips.plan(&mut frame, self.pointers.iter().copied());
+        for (index, pointer) in self.pointers.iter().enumerate() {
+            (frame.advance.pointers[index], frame.jump.pointers[index]) = strips.steps(pointer);
+            frame.ahead[index] = fetched_ahead(pointer);
+        }
+        for first in (0..blocks).step_by(at_once) {
+            let lanes = of_block * (blocks - first).min(at_once);
+            let at =
+                |affine: &Affine| affine.base.wrapping_add(affine.block_stride.wrapping_mul(first as u64));
+            for (now, even) in strips.evens.iter_mut().zip(&self.evens) {
+                now.base = at(even);
+            }
+            for (now, word) in strips.words.iter_mut().zip(&self.words) {
+                now.0 = word.array.wrapping_add(first * of_block / GROUP_LANES * word.step());
+            }
+            let (mut next, end) = (0, lanes / (parts * GROUP_LANES));
+            while next < end {
+                let lane = strips.first_lane(next);
+                for (place, pointer) in frame.pointers.iter_mut().zip(&self.pointers) {
+                    *place = Affine { base: at(pointer), ..*pointer }.at(lane, rows);
+                }
+                next = strips.begin(&mut frame, next, end);
+                self.call(&mut frame);
+            }
+        }
+        keep_frame(frame);
+    }
+
+    fn call(&self, frame: &mut Frame) {
+        // SAFETY: the code was made for the machine's vectors. Its words are arrays with an element for each thread. Its pointers
+        // are into memory of the launch, which lives as long as that, or into shared memory of the blocks, and have been checked for
+        // all threads.
+        unsafe { self.code.native.run(frame) }
+    }
+}
+
+impl Elements {
+    /// Bytes from one group to the next.
+    fn step(&self) -> usize {
+        if self.is_group { 0 } else { GROUP_LANES * self.slot.width.bytes() }
+    }
+
+    fn fill(&self, lanes: usize) {
+        let Some(value) = self.fill else { return };
+        for lane in 0..if self.is_group { GROUP_LANES } else { lanes } {
+            // SAFETY: the array has so many elements, and is aligned to them.
+            unsafe { store(self.array, self.slot.width, lane, value) }
+        }
+    }
+}
+
+/// The lanes of a block, in each block.
+fn repeated(lanes: Mask, of_block: usize) -> Mask {
+    let mut all = Mask::EMPTY;
+    for group in 0..GANG_LANES / GROUP_LANES {
+        all.set_group(group, lanes.group(group % (of_block / GROUP_LANES)));
+    }
+    all
+}
