@@ -43,6 +43,7 @@ mod path;
 mod pending;
 mod print;
 mod pure;
+mod region;
 mod request;
 mod resolve;
 mod scratch;

@@ -63,7 +63,13 @@ impl Walk {
 
     /// The end of the strips that follow this one so.
     fn end(&self, strip: usize) -> usize {
-        (strip / self.whole + 1) * self.whole
+        // Most calls begin with the first strip, and a division takes long.
+        if strip == 0 { self.whole } else { (strip / self.whole + 1) * self.whole }
+    }
+
+    /// The strips of the run of this one that are left.
+    fn left_in_run(&self, strip: usize) -> usize {
+        if strip == 0 { self.run } else { self.run - strip % self.run }
     }
 }
 
@@ -132,11 +138,12 @@ impl<'c> Strips<'c> {
             *places = [group, second].map(|group| array.wrapping_add(group * step));
         }
         for (index, (affine, slot)) in self.evens.iter().zip(self.slots).enumerate() {
-            let base = slot.width.truncate(affine.at(self.first_lane(next), self.rows));
+            let first = if next == 0 { affine.base } else { affine.at(self.first_lane(next), self.rows) };
+            let base = slot.width.truncate(first);
             (frame.bases[index], frame.entered[index]) = (base, base);
         }
         (frame.strip, frame.end) = (next as u64, stop as u64);
-        frame.left_in_run = (self.walk.run - next % self.walk.run) as u64;
+        frame.left_in_run = self.walk.left_in_run(next) as u64;
         stop
     }
 }

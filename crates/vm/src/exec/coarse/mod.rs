@@ -23,11 +23,9 @@ use machine::mask::{Mask, WARP_LANES};
 use machine::memory::shared_base;
 use smallvec::SmallVec;
 
-use self::patterns::{Computed, Patterns, Source};
-use self::section::{Arrays, Section};
-use super::access::{region_of_launch, region_of_shared};
 use super::moves::param;
 use super::native::{KnownRegion, form, signed};
+use super::region::{region_of_launch, region_of_shared};
 use super::request::Request;
 use super::straight::locate;
 use crate::affine::{Affine, LaneRows, MOST_LANES};
@@ -40,6 +38,8 @@ use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
 use crate::run::Run;
 use crate::shared::BARRIERS;
+use patterns::{Computed, Patterns, Source};
+use section::{Arrays, Section};
 
 mod patterns;
 mod section;
@@ -72,7 +72,7 @@ pub(crate) struct Coarse<'l> {
     arrays: Arrays,
     /// The shared memory of all blocks, from its first use on.
     shared: Option<AlignedBytes>,
-    /// The threads of a block that have not ended, and the thread-instructions of those that ended at a branch.
+    /// The threads of a block that have not ended, among others, and the thread-instructions of those that ended at a branch.
     alive: Mask,
     ended: u64,
     /// Values and patterns that are the same on entry in every range with such rows.
@@ -111,7 +111,7 @@ impl<'l> Coarse<'l> {
         let none = straight.is_empty() && traces.is_empty();
         if !native
             || !whole_warps
-            || code.is_long.load(Ordering::Relaxed)
+            || code.is_unfit.load(Ordering::Relaxed)
             || launch.cluster_blocks() > 1
             || none
         {
@@ -206,7 +206,7 @@ impl<'l> Coarse<'l> {
         let (function, launch) = (self.function, self.launch);
         let special = |special| affine(special, launch, ctaids, 0, rows);
         self.rows = rows;
-        (self.alive, self.ended) = (Mask::first(rows.block_lanes()), 0);
+        (self.alive, self.ended) = (Mask::ALL, 0);
         self.arrays.clear(rows.lanes);
         match &self.entry {
             Some((known, values, patterns)) if *known == rows => {
@@ -243,7 +243,11 @@ impl<'l> Coarse<'l> {
         let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
         for _ in 0..MOST_BLOCKS {
             let mut block = &self.function.blocks[index as usize];
-            let alive = u64::from(self.alive.count());
+            // Native code for the whole loop keeps values in registers of the host.
+            if block.native.is_some() {
+                return self.give_up();
+            }
+            let alive = u64::from(self.count(self.alive));
             if let Some(trace) = &block.trace
                 && let Some((section, of_some)) = self.trace(trace)
             {
@@ -275,10 +279,19 @@ impl<'l> Coarse<'l> {
                 _ => return None,
             };
         }
-        // Nor would the way of fewer blocks be shorter.
-        self.code.is_long.store(true, Ordering::Relaxed);
+        self.give_up()
+    }
+
+    /// The way of fewer blocks would be no better.
+    fn give_up<T>(&mut self) -> Option<T> {
+        self.code.is_unfit.store(true, Ordering::Relaxed);
         self.failures = MOST_FAILURES;
         None
+    }
+
+    /// How many threads of a block these are.
+    fn count(&self, lanes: Mask) -> u32 {
+        (lanes & Mask::first(self.rows.block_lanes())).count()
     }
 
     /// All threads that have not ended meet at the barrier, and go on.
@@ -289,7 +302,8 @@ impl<'l> Coarse<'l> {
 
     /// Where the threads go on, of which these take the branch. If only some do, they or the others must end there.
     fn branch(&mut self, lanes: Mask, taken: BlockId, otherwise: BlockId) -> Option<BlockId> {
-        let (lanes, others) = (self.alive & lanes, self.alive & !lanes);
+        let all = self.alive & Mask::first(self.rows.block_lanes());
+        let (lanes, others) = (all & lanes, all & !lanes);
         let ends = |to: BlockId| {
             let block = &self.function.blocks[to.index()];
             let is_empty = block.ops.is_empty() && block.straight.is_none() && block.cost <= 1;
@@ -303,7 +317,7 @@ impl<'l> Coarse<'l> {
             () => return None,
         };
         if let Some((lanes, to)) = ended {
-            self.ended += u64::from(lanes.count()) * self.function.blocks[to.index()].cost;
+            self.ended += u64::from(self.count(lanes)) * self.function.blocks[to.index()].cost;
             self.alive &= !lanes;
         }
         Some(next)
@@ -317,7 +331,7 @@ impl<'l> Coarse<'l> {
         }
         let mut of_some = 0;
         for &(guard, cost) in &trace.some {
-            of_some += cost * u64::from((self.alive & self.lanes_of(guard)?).count());
+            of_some += cost * u64::from(self.count(self.alive & self.lanes_of(guard)?));
         }
         let section = self.section(&trace.section)?;
         trace.after.iter().try_for_each(|op| self.execute(op))?;

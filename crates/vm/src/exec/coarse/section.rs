@@ -6,11 +6,11 @@ use jit::{Frame, MOST_POINTERS};
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use smallvec::SmallVec;
 
-use super::super::straight::{Context, call, fetched_ahead};
-use super::super::strips::{Strips, keep_frame, spare_frame};
 use crate::affine::{Affine, LaneRows};
 use crate::bytes::{AlignedBytes, store};
 use crate::code::{CompiledStraight, Straight, Word};
+use crate::exec::straight::{Context, call, fetched_ahead};
+use crate::exec::strips::{Strips, keep_frame, spare_frame};
 use crate::registers::SlotRef;
 
 /// A section on the way of the threads.
@@ -26,8 +26,8 @@ pub(super) struct Section<'l> {
     /// The values of each even.
     pub evens: SmallVec<[Affine; 8]>,
     /// The threads of a block for which each predicate holds.
-    pub predicates: SmallVec<[Mask; 2]>,
-    pub words: SmallVec<[Elements; 4]>,
+    pub predicates: Vec<Mask>,
+    pub words: Vec<Elements>,
 }
 
 /// The elements of a word: one for each thread.
@@ -93,7 +93,7 @@ impl<'l> Section<'l> {
         alive: Mask,
     ) -> Section<'l> {
         let (pointers, evens) = (SmallVec::new(), SmallVec::new());
-        let (predicates, words) = (SmallVec::new(), SmallVec::new());
+        let (predicates, words) = (Vec::new(), Vec::new());
         Section { straight, code, rows, alive, pointers, evens, predicates, words }
     }
 
@@ -135,7 +135,10 @@ impl<'l> Section<'l> {
             while next < end {
                 let lane = strips.first_lane(next);
                 for (place, pointer) in frame.pointers.iter_mut().zip(&self.pointers) {
-                    *place = Affine { base: at(pointer), ..*pointer }.at(lane, rows);
+                    *place = match lane {
+                        0 => at(pointer),
+                        _ => Affine { base: at(pointer), ..*pointer }.at(lane, rows),
+                    };
                 }
                 next = strips.begin(&mut frame, next, end);
                 self.call(&mut frame);
@@ -169,6 +172,9 @@ impl Elements {
 
 /// The lanes of a block, in each block.
 fn repeated(lanes: Mask, of_block: usize) -> Mask {
+    if lanes == Mask::ALL {
+        return lanes;
+    }
     let mut all = Mask::EMPTY;
     for group in 0..GANG_LANES / GROUP_LANES {
         all.set_group(group, lanes.group(group % (of_block / GROUP_LANES)));
