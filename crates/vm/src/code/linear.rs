@@ -299,6 +299,19 @@ mod tests {
         assert_eq!(lane(got, 3, row(256)), -3i64 as u64);
     }
 
+    #[test]
+    fn a_mask_of_middle_bits_keeps_them_alone() {
+        let rows = row(256);
+        // `(4 * %tid.x + 3) & 124`, whose rows are warps.
+        let value = Affine { base: 3, ..Affine::linear(0, 4, rows) };
+        let and = Linear::And(Range { bits: 32, signed: false });
+        let masked = |mask| and.apply([&value, &Affine::uniform(mask), &value], Width::W32, rows);
+        let of_lane = Affine { base: 0, step: 4, pitch: 0, block_stride: 0 };
+        assert_eq!(masked(124), Some(of_lane));
+        assert_eq!(masked(0), Some(Affine::uniform(0)));
+        assert_eq!(masked(5), None);
+    }
+
     /// Compares every rule with `sem`, for all kinds of steps, also near the ends of the ranges.
     #[test]
     fn every_rule_agrees_with_every_lane() {
