@@ -79,6 +79,8 @@ pub(crate) struct Coarse<'l> {
     entry: Option<(LaneRows, Vec<Option<Affine>>, Patterns)>,
     /// The memory that each pointer of a section has had.
     regions: Vec<Option<KnownRegion>>,
+    /// The most threads at once.
+    most_lanes: usize,
     /// How many CTA batches are tried next, and failures since the last success. Where many do not fit, half of them may.
     most: u64,
     failures: u32,
@@ -133,6 +135,7 @@ impl<'l> Coarse<'l> {
             ended: 0,
             entry: None,
             regions: vec![None; code.native_accesses],
+            most_lanes: most_lanes(launch),
             most: u64::MAX,
             failures: 0,
         })
@@ -176,7 +179,7 @@ impl<'l> Coarse<'l> {
     fn run_blocks(&mut self, blocks: CtaBatch) -> Option<Done> {
         let config = self.launch.config();
         let lanes = config.block_threads() as usize * blocks.blocks;
-        if lanes > most_lanes(self.launch) {
+        if lanes > self.most_lanes {
             return None;
         }
         let first = self.launch.ctaid(blocks.first);
@@ -483,6 +486,10 @@ impl<'l> Coarse<'l> {
             self.regions[straight.first_region + index] = known;
             let block_stride = place.block_stride.wrapping_add(stride as u64);
             section.pointers.push(Affine { block_stride, ..place });
+        }
+        if !self.arrays.have_room(code.words.len()) {
+            self.most_lanes = self.rows.lanes / 2;
+            return None;
         }
         // Nothing fails behind this.
         if !code.words.iter().all(|word| self.arrays.has(word, self.uniform(word.slot))) {

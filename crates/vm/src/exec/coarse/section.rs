@@ -48,18 +48,28 @@ pub(super) struct Arrays {
     /// Those that have the slot's value.
     now: SmallVec<[u32; 8]>,
     lanes: usize,
+    /// How many sections of these threads have asked for.
+    taken: usize,
 }
+
+/// The most elements of all arrays: what the host's caches have room for.
+const MOST_ELEMENTS: usize = 1 << 20;
 
 impl Arrays {
     /// None has a value. There are so many threads.
     pub fn clear(&mut self, lanes: usize) {
         self.now.clear();
-        self.lanes = lanes;
+        (self.lanes, self.taken) = (lanes, 0);
     }
 
     /// The slot has another value.
     pub fn remove(&mut self, slot: SlotRef) {
         self.now.retain(|index| *index != slot.index);
+    }
+
+    /// There is room for so many more arrays.
+    pub fn have_room(&self, more: usize) -> bool {
+        (self.taken + more) * self.lanes <= MOST_ELEMENTS
     }
 
     /// A word of a section has elements: the array's, or one value, which is the same in all threads.
@@ -80,6 +90,7 @@ impl Arrays {
         let fill = value.filter(|_| !is_there && word.enters);
         if !is_there && word.defined {
             self.now.push(slot.index);
+            self.taken += 1;
         }
         Elements { array: array.as_ptr(), slot, fill, is_group: fill.is_some() && !word.defined }
     }
