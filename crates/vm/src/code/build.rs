@@ -58,7 +58,7 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: boo
         chains,
         native_accesses,
         coarsens,
-        is_unfit: AtomicBool::new(false),
+        is_too_long: AtomicBool::new(false),
     }
 }
 

@@ -297,8 +297,8 @@ pub(crate) struct Code {
     pub native_accesses: usize,
     /// Threads of many blocks have run without a gang, the last time this was tried.
     pub coarsens: AtomicBool,
-    /// They cannot, or should not.
-    pub is_unfit: AtomicBool,
+    /// Their way has been too long for that.
+    pub is_too_long: AtomicBool,
 }
 
 /// Bytes of a slot's array.

@@ -23,6 +23,7 @@ use machine::mask::{Mask, WARP_LANES};
 use machine::memory::shared_base;
 use smallvec::SmallVec;
 
+use super::addresses::Region;
 use super::moves::param;
 use super::native::{KnownRegion, form, signed};
 use super::region::{region_of_launch, region_of_shared};
@@ -44,8 +45,10 @@ use section::{Arrays, Section};
 mod patterns;
 mod section;
 
-/// Threads whose way has more basic blocks run in gangs.
+/// Threads whose way has more basic blocks run in gangs; or so many through loops with native code of their own, which keeps values in
+/// registers of the host.
 const MOST_BLOCKS: usize = 256;
+const MOST_WITH_LOOPS: usize = 64;
 /// The most threads of blocks that share memory, and the most bytes of it: what the host's caches have room for.
 const MOST_SHARING: usize = 1 << 14;
 const MOST_SHARED: usize = 1 << 19;
@@ -113,7 +116,7 @@ impl<'l> Coarse<'l> {
         let none = straight.is_empty() && traces.is_empty();
         if !native
             || !whole_warps
-            || code.is_unfit.load(Ordering::Relaxed)
+            || code.is_too_long.load(Ordering::Relaxed)
             || launch.cluster_blocks() > 1
             || none
         {
@@ -244,11 +247,14 @@ impl<'l> Coarse<'l> {
     /// Follows the way of the threads to its end. Returns its sections, and the thread-instructions of a block.
     fn follow(&mut self) -> Option<(SmallVec<[Section<'l>; 2]>, u64)> {
         let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
-        for _ in 0..MOST_BLOCKS {
+        let mut most = MOST_BLOCKS;
+        for count in 0.. {
             let mut block = &self.function.blocks[index as usize];
-            // Native code for the whole loop keeps values in registers of the host.
             if block.native.is_some() {
-                return self.give_up();
+                most = MOST_WITH_LOOPS;
+            }
+            if count >= most {
+                break;
             }
             let alive = u64::from(self.count(self.alive));
             if let Some(trace) = &block.trace
@@ -282,12 +288,8 @@ impl<'l> Coarse<'l> {
                 _ => return None,
             };
         }
-        self.give_up()
-    }
-
-    /// The way of fewer blocks would be no better.
-    fn give_up<T>(&mut self) -> Option<T> {
-        self.code.is_unfit.store(true, Ordering::Relaxed);
+        // Nor would the way of fewer blocks be shorter.
+        self.code.is_too_long.store(true, Ordering::Relaxed);
         self.failures = MOST_FAILURES;
         None
     }
@@ -365,6 +367,11 @@ impl<'l> Coarse<'l> {
         self.values[slot.index as usize] = value.map(|value| value.map(|part| slot.width.truncate(part)));
     }
 
+    fn set_pattern(&mut self, slot: SlotRef, lanes: Mask) {
+        self.set(slot, None);
+        self.patterns.set(slot, lanes);
+    }
+
     /// Executes an operation on affine forms. `None`: it may do more than define registers.
     fn execute(&mut self, op: &Op) -> Option<()> {
         if let Some(guard) = op.guard
@@ -383,10 +390,10 @@ impl<'l> Coarse<'l> {
                     false => [None; 2],
                 };
                 for (index, dst) in pure.dst.iter().enumerate() {
-                    let Some(dst) = *dst else { continue };
-                    self.set(dst, results[index]);
-                    if let (None, Some(lanes)) = (results[index], patterns[index]) {
-                        self.patterns.set(dst, lanes);
+                    match (*dst, patterns[index]) {
+                        (Some(dst), Some(lanes)) if results[index].is_none() => self.set_pattern(dst, lanes),
+                        (Some(dst), _) => self.set(dst, results[index]),
+                        (None, _) => {}
                     }
                 }
                 return Some(());
@@ -398,16 +405,12 @@ impl<'l> Coarse<'l> {
             Kind::AddressOf { dst, base: Base::Shared, offset } => {
                 (dst, Some(Affine::uniform(offset.wrapping_add(shared_base(0)))))
             }
-            Kind::Simple(SimpleOp::Copy { src, .. } | SimpleOp::Not { src, .. })
-                if let Some(lanes) = self.patterns.get(src) =>
-            {
-                let (dst, lanes) = match op.kind {
-                    Kind::Simple(SimpleOp::Copy { dst, .. }) => (dst, lanes),
-                    Kind::Simple(SimpleOp::Not { dst, .. }) => (dst, !lanes),
-                    _ => return None,
-                };
-                self.set(dst, None);
-                self.patterns.set(dst, lanes);
+            Kind::Simple(SimpleOp::Copy { dst, src }) if let Some(lanes) = self.patterns.get(src) => {
+                self.set_pattern(dst, lanes);
+                return Some(());
+            }
+            Kind::Simple(SimpleOp::Not { dst, src }) if let Some(lanes) = self.patterns.get(src) => {
+                self.set_pattern(dst, !lanes);
                 return Some(());
             }
             Kind::Simple(SimpleOp::Copy { dst, src }) => (dst, self.value(src).copied()),
@@ -491,10 +494,10 @@ impl<'l> Coarse<'l> {
             self.most_lanes = self.rows.lanes / 2;
             return None;
         }
-        // Nothing fails behind this.
         if !code.words.iter().all(|word| self.arrays.has(word, self.uniform(word.slot))) {
             return None;
         }
+        // Nothing fails behind this: slots have what the section computes.
         for word in &code.words {
             section.words.push(self.arrays.word(word, self.uniform(word.slot)));
             if word.defined {
@@ -505,7 +508,7 @@ impl<'l> Coarse<'l> {
     }
 
     /// The memory of an access.
-    fn region(&mut self, request: &Request, least: u64, greatest: u64) -> Option<super::addresses::Region> {
+    fn region(&mut self, request: &Request, least: u64, greatest: u64) -> Option<Region> {
         if let Some(region) = region_of_launch(self.launch, request, least, greatest) {
             return Some(region);
         }
@@ -513,11 +516,11 @@ impl<'l> Coarse<'l> {
         if stride == 0 {
             return None;
         }
-        let most = most_lanes(self.launch) / self.rows.block_lanes().max(1);
+        let most = most_lanes(self.launch) / self.rows.block_lanes();
         let shared = self.shared.get_or_insert_with(|| AlignedBytes::zeroed(stride * most));
         let memory = (shared.as_ptr(), shared_base(0));
         let region = region_of_shared(self.launch, memory, request, least, greatest)?;
-        Some(super::addresses::Region { stride, ..region })
+        Some(Region { stride, ..region })
     }
 
     /// How a slot steps, as native code must know it.
