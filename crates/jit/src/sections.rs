@@ -3,6 +3,7 @@
 use ir::{Function, Width};
 use isa::{Form, Picks};
 
+use crate::Host;
 use crate::kinds::{Kinds, Starts};
 use crate::straight::{Finder, Item, Straight, Visited};
 use crate::traces::{Trace, traces};
@@ -21,19 +22,19 @@ pub struct StraightBlocks {
 /// Basic blocks of larger functions have no small sections: their threads seldom go through all of them without a gang.
 const MOST_WITH_SMALL: usize = 4096;
 
-/// The operations of a function that native code computes together. `steps`: as for [`loops`](crate::loops).
-pub fn straight(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> StraightBlocks {
+/// The operations of a function that native code for a host computes together. `steps`: as for [`loops`](crate::loops).
+pub fn straight(function: &Function, host: Host, steps: impl Fn(&Form, &Picks) -> bool) -> StraightBlocks {
     let kinds = Kinds::of(function, &steps);
     let mut found = StraightBlocks::default();
     let starts = Starts::of(function, &kinds, &steps);
     for index in 0..function.blocks.len() as u32 {
-        let finder = Finder::new(function, &[Visited::by_all(index)], &starts, &mut found.temporaries);
+        let finder = Finder::new(function, host, &[Visited::by_all(index)], &starts, &mut found.temporaries);
         let items = finder.items();
         let is_worth = |section: &Straight| !section.is_small || function.ops.len() <= MOST_WITH_SMALL;
         if items.iter().filter_map(Item::section).any(is_worth) {
             found.blocks.push((index, items));
         }
     }
-    found.traces = traces(function, &starts, &mut found.temporaries);
+    found.traces = traces(function, host, &starts, &mut found.temporaries);
     found
 }

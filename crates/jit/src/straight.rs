@@ -122,6 +122,7 @@ impl Visited {
 /// Finds the sections of a basic block, or what basic blocks one behind the other make together.
 pub(crate) struct Finder<'f> {
     pub function: &'f Function,
+    host: Host,
     /// The indices of the operations in the function, and the operations.
     indices: Vec<u32>,
     ops: Vec<&'f ir::Op>,
@@ -163,6 +164,7 @@ impl<'f> Finder<'f> {
     /// `path`: basic blocks of which each leads to the next one.
     pub fn new(
         function: &'f Function,
+        host: Host,
         path: &[Visited],
         starts: &'f Starts<'f>,
         temporaries: &'f mut Vec<Width>,
@@ -183,7 +185,7 @@ impl<'f> Finder<'f> {
         let flows = indices.iter().enumerate().map(|(at, &index)| (at, (kinds.flow(index), guarded(at))));
         let live = Liveness::of(function, path[path.len() - 1].of(function), flows);
         let (items, section, tentative) = (Vec::new(), Section::default(), path.len() > 1);
-        Finder { function, indices, ops, some, kinds, live, items, section, tentative, temporaries }
+        Finder { function, host, indices, ops, some, kinds, live, items, section, tentative, temporaries }
     }
 
     fn flow(&self, at: usize) -> &Flow {
@@ -208,7 +210,8 @@ impl<'f> Finder<'f> {
         }
         let (accesses, calls) = (self.section.accesses, self.section.calls.len());
         let made = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls);
-        let of_warp = || Operation::of_warp(op, |slot| self.literal(slot), calls);
+        let of_warp =
+            || Operation::of_warp(op, |slot| self.literal(slot), calls).filter(|made| self.gains(made));
         let Some(mut operation) = made.or_else(of_warp) else {
             return Class::Other;
         };
@@ -239,6 +242,14 @@ impl<'f> Finder<'f> {
             None => true,
         };
         if suits { Class::Vector(operation) } else { Class::Other }
+    }
+
+    /// The interpreter multiplies matrices in place, and a call of its function moves them.
+    fn gains(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Product { format, .. } => self.host == Host::Avx512 && format.is_some(),
+            _ => true,
+        }
     }
 
     fn literal(&self, slot: Slot) -> Option<u64> {

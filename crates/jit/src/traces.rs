@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use ir::{BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Touch, Width};
 use isa::{CmpOp, SpecialValue};
 
+use crate::Host;
 use crate::kinds::{Here, Starts};
 use crate::straight::{Class, Finder, Straight, Visited};
 
@@ -35,7 +36,12 @@ pub struct Trace {
 
 /// The traces of a function. None begins where another one comes through, or with a basic block that only jumps.
 /// `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
-pub(crate) fn traces(function: &Function, starts: &Starts, temporaries: &mut Vec<Width>) -> Vec<Trace> {
+pub(crate) fn traces(
+    function: &Function,
+    host: Host,
+    starts: &Starts,
+    temporaries: &mut Vec<Width>,
+) -> Vec<Trace> {
     let (mut found, ways) = (Vec::new(), Ways::of(function));
     let mut passed = vec![false; function.blocks.len()];
     for (first, block) in (0..).zip(&function.blocks) {
@@ -45,7 +51,7 @@ pub(crate) fn traces(function: &Function, starts: &Starts, temporaries: &mut Vec
         }
         let mut path = ways.candidates(starts, first);
         while path.len() > 1 {
-            match Finder::new(function, &path, starts, temporaries).trace(&path) {
+            match Finder::new(function, host, &path, starts, temporaries).trace(&path) {
                 Ok(trace) => {
                     path[1..].iter().for_each(|visited| passed[visited.block as usize] = true);
                     found.extend(trace);

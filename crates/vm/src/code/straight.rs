@@ -227,7 +227,7 @@ const TRIED: u32 = COLD + TRIAL;
 impl Builder<'_> {
     /// Makes room for the temporaries of sections, and gives basic blocks their sections and traces.
     pub(super) fn straight_code(&mut self, host: Host, blocks: &mut [Block]) {
-        let found = jit::straight(self.function, steps_in_line);
+        let found = jit::straight(self.function, host, steps_in_line);
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
         let of_item = |index: u32, item: jit::Item| match item {
