@@ -140,6 +140,9 @@ impl Operation {
     }
 }
 
+/// The most sources of an operation that a vector handler computes.
+const MOST_SOURCES: usize = 3;
+
 /// Operations that take so long that a call hardly matters.
 const HEAVY: [&str; 14] = [
     "float::cos_approx",
@@ -170,7 +173,7 @@ fn call(
     let [Some(dst), None] = dst else { return None };
     let fits = |slot: &Slot| width(*slot) != Width::Pred;
     let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
-    (suits && src.len() < MOST_OPERANDS && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
+    (suits && src.len() <= MOST_SOURCES && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
         index,
         dst,
         src: src.to_vec(),

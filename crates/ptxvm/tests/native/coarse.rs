@@ -10,7 +10,7 @@ use ptxvm::{Device, Engine, HostPath, Module};
 use super::{native_paths, seeds};
 
 /// The end of a launch, and the output.
-type Outcome = (Result<u64, String>, Vec<u32>);
+pub(super) type Outcome = (Result<u64, String>, Vec<u32>);
 
 /// An elementwise kernel with its launch.
 struct Elementwise {
@@ -197,18 +197,31 @@ impl Elementwise {
     }
 
     fn run(&self, module: &Module, engine: Engine, path: Option<HostPath>, threads: usize) -> Outcome {
-        let device = Device::new();
-        let (input, out) =
-            (device.array(&self.input).expect("room"), device.zeros::<u32>(self.room).expect("room"));
-        let launch = device.load(module).expect("room").launch("k").grid((self.grid[0], self.grid[1]));
-        let launch = launch.block((self.block[0], self.block[1])).engine(engine).configure(|config| {
-            config.host_path = path;
-            config.threads = Some(threads);
-        });
-        let outcome = launch.arg(&input).arg(&out).arg(self.n).arg(77u32).run();
-        let outcome = outcome.map(|report| report.thread_instructions).map_err(|error| error.to_string());
-        (outcome, out.read().expect("an array"))
+        let memory = (&self.input[..], self.room);
+        run(module, (self.grid, self.block), memory, &[self.n, 77], (engine, path, threads))
     }
+}
+
+/// Runs `k(in, out, numbers...)`. The second part of the memory: elements of the output; and of the last argument: the host's path
+/// and threads.
+pub(super) fn run(
+    module: &Module,
+    (grid, block): ([u32; 2], [u32; 2]),
+    (input, room): (&[u32], usize),
+    numbers: &[u32],
+    (engine, path, threads): (Engine, Option<HostPath>, usize),
+) -> Outcome {
+    let device = Device::new();
+    let (input, out) = (device.array(input).expect("room"), device.zeros::<u32>(room).expect("room"));
+    let launch = device.load(module).expect("room").launch("k").grid((grid[0], grid[1]));
+    let launch = launch.block((block[0], block[1])).engine(engine).configure(|config| {
+        config.host_path = path;
+        config.threads = Some(threads);
+    });
+    let launch = launch.arg(&input).arg(&out);
+    let outcome = numbers.iter().fold(launch, |launch, &number| launch.arg(number)).run();
+    let outcome = outcome.map(|report| report.thread_instructions).map_err(|error| error.to_string());
+    (outcome, out.read().expect("an array"))
 }
 
 #[test]

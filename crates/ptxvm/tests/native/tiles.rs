@@ -7,10 +7,8 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 use ptxvm::{Device, Engine, HostPath, Module};
 
+use super::coarse::{Outcome, run};
 use super::{native_paths, seeds};
-
-/// The end of a launch, and the output.
-type Outcome = (Result<u64, String>, Vec<u32>);
 
 /// `k(in, out, c)`: each thread has an element of each.
 struct Tiles {
@@ -140,18 +138,9 @@ impl Tiles {
     }
 
     fn run(&self, module: &Module, engine: Engine, path: Option<HostPath>, threads: usize) -> Outcome {
-        let device = Device::new();
         let total = (self.grid[0] * self.grid[1] * self.block[0] * self.block[1]) as usize;
-        let (input, out) =
-            (device.array(&self.input).expect("room"), device.zeros::<u32>(total).expect("room"));
-        let launch = device.load(module).expect("room").launch("k").grid((self.grid[0], self.grid[1]));
-        let launch = launch.block((self.block[0], self.block[1])).engine(engine).configure(|config| {
-            config.host_path = path;
-            config.threads = Some(threads);
-        });
-        let outcome = launch.arg(&input).arg(&out).arg(77u32).run();
-        let outcome = outcome.map(|report| report.thread_instructions).map_err(|error| error.to_string());
-        (outcome, out.read().expect("an array"))
+        let memory = (&self.input[..], total);
+        run(module, (self.grid, self.block), memory, &[77], (engine, path, threads))
     }
 }
 

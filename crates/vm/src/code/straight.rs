@@ -231,21 +231,17 @@ impl Builder<'_> {
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
         let of_item = |index: u32, item: jit::Item| match item {
-            jit::Item::Op(op) => vec![self.op(&op)],
+            jit::Item::Op(op) => self.op(&op),
             jit::Item::Section(plan) => {
                 let span = plan.operations[0].span;
-                let ops: Vec<Op> = plan.operations.iter().map(|op| self.op(op)).collect();
-                let section = self.section(index, plan, host, &slots);
-                if !section.calls.iter().all(Op::has_function) {
-                    return ops;
-                }
-                let kind = Kind::Straight(Box::new(Straight { ops, ..section }));
-                vec![Op { guard: None, span, kind }]
+                let ops = plan.operations.iter().map(|op| self.op(op)).collect();
+                let section = Straight { ops, ..self.section(index, plan, host, &slots) };
+                Op { guard: None, span, kind: Kind::Straight(Box::new(section)) }
             }
         };
         let of_block = |(index, items): (u32, Vec<jit::Item>)| {
             let is_small = items.iter().filter_map(jit::Item::section).all(|section| section.is_small);
-            let ops = items.into_iter().flat_map(|item| of_item(index, item)).collect();
+            let ops = items.into_iter().map(|item| of_item(index, item)).collect();
             (index, Box::new(StraightBlock { ops, is_small, pace: Pace::new() }))
         };
         for (index, block) in found.blocks.into_iter().map(of_block) {
@@ -263,11 +259,13 @@ impl Builder<'_> {
     ) -> Straight {
         let first_region = self.counts.native_accesses.get();
         self.counts.native_accesses.set(first_region + plan.pointers.len());
+        let calls: Vec<Op> = plan.calls.iter().map(|&at| self.op(&plan.operations[at])).collect();
+        debug_assert!(calls.iter().all(Op::has_function), "products have native code on some host");
         Straight {
             name: format!("{}, in basic block {index}", self.name),
             host,
             ops: Vec::new(),
-            calls: plan.calls.iter().map(|&at| self.op(&plan.operations[at])).collect(),
+            calls,
             guards: plan.guards.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
             pointers: plan.pointers.iter().map(|pointer| self.slot(pointer.base)).collect(),
             predicates: plan

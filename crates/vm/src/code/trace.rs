@@ -84,10 +84,6 @@ impl Builder<'_> {
             if !may_end(&blocks[last as usize].terminator) {
                 continue;
             }
-            let section = self.section(first, found.section, host, slots);
-            if !section.calls.iter().all(Op::has_function) {
-                continue;
-            }
             let visits = found.path.iter().map(|visited| {
                 let block = &self.function.blocks[visited.block as usize];
                 (visited.lanes.map(|lanes| lanes.map(|slot| self.slot(slot))), block)
@@ -104,7 +100,7 @@ impl Builder<'_> {
                 slice_cost: visits.map(|(_, block)| slice_cost(block)).max().unwrap_or(0),
                 visits: AtomicU32::new(0),
                 credit: AtomicI32::new(CREDIT),
-                section,
+                section: self.section(first, found.section, host, slots),
             }));
         }
     }
