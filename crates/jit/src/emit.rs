@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 mod access;
+mod atomic;
 mod avx2;
 mod avx512;
 mod double;
@@ -247,7 +248,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             let uses = operation.uses();
             match operation.access() {
                 _ if self.is_scalar(operation) => scalar.extend(uses),
-                Some(_) if self.straight.is_some() => vector.extend(uses.into_iter().skip(1)),
+                Some(access) if self.straight.is_some() && access.within.is_none() => {
+                    vector.extend(uses.into_iter().skip(1));
+                }
                 Some(access) if self.even_address(access).is_some() => {
                     scalar.insert(access.base);
                     vector.extend(uses.into_iter().skip(1));

@@ -9,6 +9,7 @@
 //! - `sections`: which operations between barriers can be ([`straight`](fn@straight)): `straight`, those of a basic block; `traces`, of several
 //! - `operation`: the operations that native code has; `translate`: how lowered ones become them
 //! - `kinds`: how the lanes' values of a slot may be alike
+//! - `ranges`: which numbers a value can be, for addresses that do not step evenly
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
 //! - `emit`: machine code for a loop (`iced-x86`); `emit/host.rs`: what differs between hosts
 //! - `listing`: machine code as text, beside the PTX
@@ -39,6 +40,7 @@ mod live;
 mod loops;
 mod native;
 mod operation;
+mod ranges;
 mod sections;
 mod straight;
 mod traces;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use diag::Span;
-use ir::{BlockId, Function, OpKind, Slot, SlotKind, Terminator, Width};
+use ir::{BlockId, Function, MemoryOp, OpKind, Slot, SlotKind, Terminator, Width};
 use isa::{Form, Picks, Space};
 
 use crate::kinds::Kinds;
@@ -176,6 +176,10 @@ impl Loop {
             let operations = ops.iter().enumerate().map(|(at, op)| {
                 let operation = Operation::of(op, width, accesses.len(), calls.len());
                 let operation = operation.or_else(|| Operation::of_warp(op, literal, calls.len()))?;
+                // Lanes that wait for what others add must give them a turn.
+                if matches!(operation, Operation::Atomic { dst: Some(_), .. }) {
+                    return None;
+                }
                 if operation.is_call() {
                     calls.push((bodies.len(), at));
                 }
@@ -183,7 +187,7 @@ impl Loop {
                     accesses.push(Access {
                         space: space_of(&op.kind)?,
                         bytes: u64::from(access.bytes * access.count),
-                        write: matches!(operation, Operation::Store { .. }),
+                        write: operation.writes(),
                         offset: access.offset,
                         narrow: width(access.base) == Width::W32,
                         span: op.span,
@@ -359,10 +363,12 @@ impl Body {
     }
 }
 
-fn space_of(op: &OpKind) -> Option<Space> {
+/// The state space of an access.
+pub(crate) fn space_of(op: &OpKind) -> Option<Space> {
     match op {
         OpKind::Load(load) => Some(load.address.space),
         OpKind::Store(store) => Some(store.address.space),
+        OpKind::Memory(op) if let MemoryOp::Atomic(atomic) = &**op => Some(atomic.address.space),
         _ => None,
     }
 }

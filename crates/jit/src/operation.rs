@@ -5,6 +5,8 @@
 use ir::{Guard, ShufflePattern, Slot};
 use isa::{BoolOp, CmpOp, Rounding};
 
+mod slots;
+
 /// An arithmetic operation of f32 or f64. The host computes it as PTX does, but for the bits of NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Float {
@@ -108,6 +110,29 @@ pub(crate) struct Access {
     /// Bytes of an element: those of its slot, or fewer.
     pub bytes: u32,
     pub count: u32,
+    /// In straight-line code: where addresses are that do not step evenly.
+    pub within: Option<Within>,
+}
+
+/// Addresses are a number that is the same in all lanes and known before the code runs, plus one of these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Within {
+    pub base: Slot,
+    pub low: i64,
+    pub high: i64,
+}
+
+/// How an atomic operation changes an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Add,
+    And,
+    Or,
+    Xor,
+    /// A sum of f32.
+    AddFloat,
+    /// A sum of f32. What is subnormal becomes 0.
+    AddFlushed,
 }
 
 /// An operation. `wide`: on slots of 8 bytes, otherwise of 4 or, where it says so, 2.
@@ -241,6 +266,18 @@ pub(crate) enum Operation {
         /// Only these lanes store.
         guard: Option<Guard>,
     },
+    /// Lane by lane, the lowest first.
+    Atomic {
+        op: Change,
+        access: Access,
+        /// Other host threads may access the element meanwhile.
+        shared: bool,
+        /// The element before the operation.
+        dst: Option<Slot>,
+        src: Slot,
+        /// Only these lanes take part.
+        guard: Option<Guard>,
+    },
     Compare {
         op: CmpOp,
         wide: bool,
@@ -281,6 +318,11 @@ pub(crate) enum Operation {
         src: Slot,
         negated: bool,
     },
+    /// Counts so many thread-instructions for each of these lanes.
+    Count {
+        lanes: Guard,
+        cost: u32,
+    },
     /// Among the lanes of a warp, all of which are there.
     Shuffle {
         dst: Option<Slot>,
@@ -302,152 +344,6 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The slots that the operation reads.
-    pub fn uses(&self) -> Vec<Slot> {
-        match self {
-            Operation::Float { op: Float::Fma, src, .. }
-            | Operation::Mixed { op: Float::Fma, src, .. }
-            | Operation::Bits { op: Bits::Mad, src, .. } => src.to_vec(),
-            Operation::Float { op: Float::Rcp | Float::Sqrt, src, .. } => src[..1].to_vec(),
-            Operation::Float { src, .. } | Operation::Mixed { src, .. } => src[..2].to_vec(),
-            Operation::Bits { op, src, .. } => src[..if op.is_unary() { 1 } else { 2 }].to_vec(),
-            Operation::MulWide { src, addend, .. } => src.iter().copied().chain(*addend).collect(),
-            Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
-            Operation::Select { src: [a, b], pred, .. } => vec![*a, *b, *pred],
-            Operation::CompareHalves { src, .. }
-            | Operation::Half { src, .. }
-            | Operation::Pack { src, .. } => src.to_vec(),
-            Operation::ToHalf { src, low, .. } => [*src].into_iter().chain(*low).collect(),
-            Operation::SelectHalves { src, preds, .. } => [*src, *preds].concat(),
-            Operation::Logic { src, .. } => src.to_vec(),
-            Operation::Pass { src, .. }
-            | Operation::Offset { src, .. }
-            | Operation::ToInteger { src, .. }
-            | Operation::Convert { src, .. }
-            | Operation::Widen { src, .. }
-            | Operation::Shuffle { src, .. }
-            | Operation::Resize { src, .. }
-            | Operation::Unpack { src, .. }
-            | Operation::FromHalf { src, .. }
-            | Operation::Integral { src, .. }
-            | Operation::Narrow { src, .. } => vec![*src],
-            Operation::Call { src, .. } | Operation::Product { src, .. } => src.clone(),
-            Operation::Load { access, .. } => vec![access.base],
-            Operation::Store { access, src, guard } => [access.base]
-                .into_iter()
-                .chain(src.iter().copied())
-                .chain(guard.map(|guard| guard.slot))
-                .collect(),
-        }
-    }
-
-    /// Lets the operation read other slots.
-    pub fn rename_uses(&mut self, to: impl Fn(Slot) -> Slot) {
-        let all = |slots: &mut [Slot]| slots.iter_mut().for_each(|slot| *slot = to(*slot));
-        match self {
-            Operation::Float { src, .. } | Operation::Mixed { src, .. } | Operation::Bits { src, .. } => {
-                all(src)
-            }
-            Operation::MulWide { src, addend, .. } => {
-                all(src);
-                all(addend.as_mut_slice());
-            }
-            Operation::Compare { src, with, .. } => {
-                all(src);
-                with.iter_mut().for_each(|(_, slot)| *slot = to(*slot));
-            }
-            Operation::Select { src, pred, .. } => {
-                all(src);
-                *pred = to(*pred);
-            }
-            Operation::Logic { src, .. }
-            | Operation::CompareHalves { src, .. }
-            | Operation::Half { src, .. }
-            | Operation::Pack { src, .. } => all(src),
-            Operation::ToHalf { src, low, .. } => {
-                *src = to(*src);
-                all(low.as_mut_slice());
-            }
-            Operation::SelectHalves { src, preds, .. } => {
-                all(src);
-                all(preds);
-            }
-            Operation::Pass { src, .. }
-            | Operation::Offset { src, .. }
-            | Operation::ToInteger { src, .. }
-            | Operation::Convert { src, .. }
-            | Operation::Widen { src, .. }
-            | Operation::Shuffle { src, .. }
-            | Operation::Resize { src, .. }
-            | Operation::Unpack { src, .. }
-            | Operation::FromHalf { src, .. }
-            | Operation::Integral { src, .. }
-            | Operation::Narrow { src, .. } => *src = to(*src),
-            Operation::Call { src, .. } | Operation::Product { src, .. } => all(src),
-            Operation::Load { access, .. } => access.base = to(access.base),
-            Operation::Store { access, src, guard } => {
-                access.base = to(access.base);
-                all(src);
-                guard.iter_mut().for_each(|guard| guard.slot = to(guard.slot));
-            }
-        }
-    }
-
-    /// The slot that an operation with one result writes. `None`: it may have more than one, or none.
-    fn result(&mut self) -> Option<&mut Slot> {
-        match self {
-            Operation::Compare { .. }
-            | Operation::CompareHalves { .. }
-            | Operation::Store { .. }
-            | Operation::Unpack { .. }
-            | Operation::Product { .. }
-            | Operation::Shuffle { .. } => None,
-            Operation::Load { dst, .. } => match &mut dst[..] {
-                [Some(dst)] => Some(dst),
-                _ => None,
-            },
-            Operation::Float { dst, .. }
-            | Operation::Bits { dst, .. }
-            | Operation::Offset { dst, .. }
-            | Operation::ToInteger { dst, .. }
-            | Operation::Call { dst, .. }
-            | Operation::Convert { dst, .. }
-            | Operation::MulWide { dst, .. }
-            | Operation::Widen { dst, .. }
-            | Operation::Narrow { dst, .. }
-            | Operation::Resize { dst, .. }
-            | Operation::Pack { dst, .. }
-            | Operation::FromHalf { dst, .. }
-            | Operation::ToHalf { dst, .. }
-            | Operation::Half { dst, .. }
-            | Operation::Mixed { dst, .. }
-            | Operation::Integral { dst, .. }
-            | Operation::Select { dst, .. }
-            | Operation::SelectHalves { dst, .. }
-            | Operation::Logic { dst, .. }
-            | Operation::Pass { dst, .. } => Some(dst),
-        }
-    }
-
-    /// Lets an operation with one result write another slot. `None`: it may have more than one, or none.
-    pub fn rename_def(&mut self, to: Slot) -> Option<()> {
-        *self.result()? = to;
-        Some(())
-    }
-
-    /// The slots that the operation writes.
-    pub fn defs(&self) -> Vec<Slot> {
-        match self {
-            Operation::Compare { dst, .. }
-            | Operation::CompareHalves { dst, .. }
-            | Operation::Unpack { dst, .. } => dst.iter().flatten().copied().collect(),
-            Operation::Load { dst, .. } => dst.iter().flatten().copied().collect(),
-            Operation::Product { dst, .. } => dst.clone(),
-            Operation::Shuffle { dst, pred, .. } => [*dst, *pred].into_iter().flatten().collect(),
-            other => other.clone().result().map(|dst| *dst).into_iter().collect(),
-        }
-    }
-
     /// Whether the operation sees which NaN a source is.
     pub fn sees_bits(&self) -> bool {
         match self {
@@ -458,6 +354,7 @@ impl Operation {
             | Operation::ToHalf { .. }
             | Operation::Integral { .. }
             | Operation::Logic { .. }
+            | Operation::Count { .. }
             | Operation::Pass { .. } => false,
             Operation::Offset { .. }
             | Operation::Call { .. }
@@ -473,6 +370,7 @@ impl Operation {
             | Operation::Mixed { .. }
             | Operation::Load { .. }
             | Operation::Store { .. }
+            | Operation::Atomic { .. }
             | Operation::Select { .. }
             | Operation::CompareHalves { .. }
             | Operation::SelectHalves { .. }
@@ -507,6 +405,7 @@ impl Operation {
     pub fn flushes(&self) -> Option<bool> {
         match self {
             Operation::Float { flushes, .. } => Some(*flushes),
+            Operation::Atomic { op, .. } => Some(*op == Change::AddFlushed),
             Operation::Compare { ordering: Ordering::Flushed, .. }
             | Operation::Bits { op: Bits::AbsFlushed | Bits::NegFlushed, .. } => Some(true),
             Operation::Compare {
@@ -516,6 +415,7 @@ impl Operation {
             | Operation::Offset { .. }
             | Operation::Select { .. }
             | Operation::Logic { .. }
+            | Operation::Count { .. }
             | Operation::Pass { .. } => None,
             _ => Some(false),
         }
@@ -531,20 +431,61 @@ impl Operation {
         matches!(self, Operation::Shuffle { .. } | Operation::Product { .. })
     }
 
-    /// The access of a load or store.
+    /// The access to memory.
     pub fn access(&self) -> Option<&Access> {
         match self {
-            Operation::Load { access, .. } | Operation::Store { access, .. } => Some(access),
+            Operation::Load { access, .. }
+            | Operation::Store { access, .. }
+            | Operation::Atomic { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+
+    /// See [`Operation::access`].
+    pub fn access_mut(&mut self) -> Option<&mut Access> {
+        match self {
+            Operation::Load { access, .. }
+            | Operation::Store { access, .. }
+            | Operation::Atomic { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+
+    /// It changes memory.
+    pub fn writes(&self) -> bool {
+        matches!(self, Operation::Store { .. } | Operation::Atomic { .. })
+    }
+
+    /// The lanes that access memory, of an operation without results.
+    pub fn guard(&mut self) -> Option<&mut Option<Guard>> {
+        match self {
+            Operation::Store { guard, .. } | Operation::Atomic { guard, dst: None, .. } => Some(guard),
             _ => None,
         }
     }
 }
 
 impl Access {
+    /// The slots with the addresses.
+    fn uses(&self) -> impl Iterator<Item = Slot> {
+        [self.base].into_iter().chain(self.within.map(|within| within.base))
+    }
+
     /// An address that is a multiple of the access's bytes stays one with its offset.
     pub fn bytes_fit(&self) -> bool {
         let bytes = i64::from(self.bytes * self.count);
         bytes.count_ones() == 1 && self.offset % bytes == 0
+    }
+}
+
+impl Change {
+    /// One operation does what all lanes do with one value: with so many times the value, if it is a sum.
+    pub fn combines(self) -> bool {
+        matches!(self, Change::Add | Change::And | Change::Or)
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Change::AddFloat | Change::AddFlushed)
     }
 }
 

@@ -12,17 +12,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use diag::Span;
-use ir::{Base, Block, Function, Guard, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
+use ir::{Base, Block, Function, Guard, MemoryOp, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
 use isa::Space;
 
 use crate::kinds::{Flow, Here, Kind, Starts};
 use crate::live::Liveness;
-use crate::loops::{Body, End, Loop, Parts};
-use crate::operation::Operation;
-use crate::{Host, MOST_ACCESSES, MOST_PREDICATES, Native};
+use crate::loops::{Body, End, Loop, Parts, space_of};
+use crate::operation::{Access, Operation, Within};
+use crate::ranges::Slots;
+use crate::{Host, MOST_PREDICATES, Native};
+
+use section::Section;
+
+mod section;
 
 /// The most registers with addresses.
-pub const MOST_POINTERS: usize = 16;
+pub const MOST_POINTERS: usize = 32;
 /// Fewer operations are not worth a call in a gang, and more have more values than fit.
 const LEAST_OPERATIONS: usize = 3;
 const MOST_OPERATIONS: usize = 256;
@@ -106,12 +111,14 @@ pub struct Visited {
     pub block: u32,
     /// The lanes that are there. `None`: all.
     pub lanes: Option<Guard>,
+    /// Native code adds the instructions of these lanes to [`Frame::instructions`](crate::Frame::instructions), since it finds them itself.
+    pub is_counted: bool,
 }
 
 impl Visited {
     /// A basic block that all lanes execute.
     pub(crate) fn by_all(block: u32) -> Visited {
-        Visited { block, lanes: None }
+        Visited { block, lanes: None, is_counted: false }
     }
 
     pub(crate) fn of(self, function: &Function) -> &Block {
@@ -138,28 +145,6 @@ pub(crate) struct Finder<'f> {
     temporaries: &'f mut Vec<Width>,
 }
 
-/// The operations of a section so far.
-#[derive(Default)]
-struct Section {
-    /// The indices of all operations in the basic block.
-    at: Vec<usize>,
-    /// Those of the interpreter, which run before.
-    before: Vec<ir::Op>,
-    /// Those of native code, and what they are there.
-    vector: Vec<ir::Op>,
-    operations: Vec<Operation>,
-    calls: Vec<usize>,
-    accesses: usize,
-    /// What native code reads and writes.
-    uses: BTreeSet<Slot>,
-    defs: BTreeSet<Slot>,
-    /// The slots whose values other slots have, since native code still needs what was there before.
-    renamed: BTreeMap<Slot, Slot>,
-    /// Temporaries that have been taken.
-    taken: usize,
-    varying: BTreeSet<Slot>,
-}
-
 impl<'f> Finder<'f> {
     /// `path`: basic blocks of which each leads to the next one.
     pub fn new(
@@ -175,9 +160,13 @@ impl<'f> Finder<'f> {
             for index in visited.of(function).ops.clone() {
                 let behind = path.get(at + 1).map_or(&[][..], |next| &next.of(function).live_in);
                 let escapes = kinds.flow(index).defs.iter().any(|slot| behind.contains(slot));
-                let stores = matches!(function.ops[index as usize].kind, OpKind::Store(_));
+                let writes = match &function.ops[index as usize].kind {
+                    OpKind::Store(_) => true,
+                    OpKind::Memory(op) => matches!(**op, MemoryOp::Atomic(_)),
+                    _ => false,
+                };
                 indices.push(index);
-                some.push(visited.lanes.filter(|_| escapes || stores));
+                some.push(visited.lanes.filter(|_| escapes || writes));
             }
         }
         let ops: Vec<_> = indices.iter().map(|&index| &function.ops[index as usize]).collect();
@@ -217,14 +206,23 @@ impl<'f> Finder<'f> {
         };
         let suits = match (op.guard, some) {
             (None, None) => true,
-            (Some(guard), None) if operation.access().is_some() => !self.kinds.varies(guard.slot),
+            (Some(lanes), None) if operation.access().is_some() => {
+                let varies = self.kinds.varies(lanes.slot);
+                match operation.guard() {
+                    Some(guard) if varies => {
+                        *guard = Some(lanes);
+                        true
+                    }
+                    _ => !varies,
+                }
+            }
             (Some(_), None) => self.selects(&operation) && !alike,
-            (None, Some(lanes)) => match &mut operation {
-                Operation::Store { guard, .. } => {
+            (None, Some(lanes)) => match operation.guard() {
+                Some(guard) => {
                     *guard = Some(lanes);
                     true
                 }
-                _ => self.selects(&operation),
+                None => operation.access().is_none_or(|_| !operation.writes()) && self.selects(&operation),
             },
             (Some(_), Some(_)) => false,
         };
@@ -232,16 +230,33 @@ impl<'f> Finder<'f> {
             return Class::Other;
         }
         let suits = match operation.access() {
+            Some(access) if !self.is_worth_native(&operation, access) => false,
             Some(access) => {
                 // The interpreter keeps what is the same in all lanes as one number, addresses among them: it knows those before
                 // the code runs.
                 let is_kept =
                     alike && some.is_none() && operation.defs().iter().any(|slot| self.is_kept(at, *slot));
-                !is_kept && !self.kinds.varies(access.base) && access.bytes_fit()
+                let is_kept = is_kept || !access.bytes_fit();
+                let within = self.section.ranges.of_access(access);
+                let varies = self.kinds.varies(access.base);
+                if let Some(access) = operation.access_mut() {
+                    access.within = within.filter(|_| varies);
+                }
+                !is_kept && (!varies || within.is_some())
             }
             None => true,
         };
         if suits { Class::Vector(operation) } else { Class::Other }
+    }
+
+    /// Where all lanes change one element, the interpreter has it in a register, unless one operation does what all of them do.
+    fn is_worth_native(&self, operation: &Operation, access: &Access) -> bool {
+        match operation {
+            Operation::Atomic { op, dst, src, .. } if self.kinds.is_uniform(access.base) => {
+                op.combines() && dst.is_none() && self.kinds.is_uniform(*src)
+            }
+            _ => true,
+        }
     }
 
     /// The interpreter multiplies matrices in place, and a call of its function moves them.
@@ -352,6 +367,7 @@ impl<'f> Finder<'f> {
         });
         let mut others = BTreeMap::new();
         for slot in self.flow(at).defs.clone() {
+            self.section.ranges.forget(slot);
             self.section.renamed.remove(&slot);
             if self.tentative || self.section.uses.contains(&slot) || self.section.defs.contains(&slot) {
                 others.insert(slot, self.temporary(self.function.slots[slot.index()].width));
@@ -382,18 +398,28 @@ impl<'f> Finder<'f> {
     /// Adds operation `at` to those of native code.
     pub fn add(&mut self, at: usize, mut operation: Operation) {
         let op = self.ops[at];
-        let of_some = self.some[at].filter(|_| !matches!(operation, Operation::Store { .. }));
+        let of_some = self.some[at].filter(|_| !operation.writes());
         let Some(guard) = of_some.or(op.guard.filter(|_| operation.access().is_none())) else {
-            return self.section.add(at, op, operation, &self.kinds);
+            return self.add_operation(at, operation);
         };
         let [dst] = operation.defs()[..] else { return };
         let result = self.temporary(self.width(dst));
         operation.rename_def(result);
-        self.section.add(at, op, operation, &self.kinds);
+        self.add_operation(at, operation);
         let wide = self.width(dst) == Width::W64;
         let src = if guard.negated { [dst, result] } else { [result, dst] };
-        let select = Operation::Select { wide, dst, src, pred: guard.slot };
-        self.section.add(at, op, select, &self.kinds);
+        self.add_operation(at, Operation::Select { wide, dst, src, pred: guard.slot });
+    }
+
+    /// Counts the instructions of the lanes that go on behind operation `at` to a basic block of so many.
+    pub fn count(&mut self, at: usize, lanes: Guard, cost: u32) {
+        self.add_operation(at, Operation::Count { lanes, cost });
+    }
+
+    fn add_operation(&mut self, at: usize, operation: Operation) {
+        let range = self.section.ranges.result(&operation, self);
+        self.section.ranges.define(&operation.defs(), range);
+        self.section.add(at, self.ops[at], operation, &self.kinds);
     }
 
     /// Ends the section before operation `at`.
@@ -429,19 +455,18 @@ impl<'f> Finder<'f> {
         let mut guards = Vec::new();
         for (operation, op) in section.operations.iter().zip(&section.vector) {
             let Some(access) = operation.access() else { continue };
-            let (space, write) = match &op.kind {
-                OpKind::Load(load) => (load.address.space, false),
-                OpKind::Store(store) => (store.address.space, true),
-                _ => return None,
-            };
-            guards.extend(op.guard.filter(|guard| !guards.contains(guard)));
+            let (space, write) = (space_of(&op.kind)?, operation.writes());
+            let of_all = op.guard.filter(|_| operation.clone().guard().is_none_or(|guard| guard.is_none()));
+            guards.extend(of_all.filter(|guard| !guards.contains(guard)));
             let bytes = u64::from(access.bytes * access.count);
-            let (least, end) = (access.offset, access.offset + bytes as i64);
+            let even = Within { base: access.base, low: 0, high: 0 };
+            let Within { base, low, high } = access.within.unwrap_or(even);
+            let (least, end) = (access.offset + low, access.offset + high + bytes as i64);
             let is_same =
-                |other: &Pointer| other.base == access.base && other.space == space && other.write == write;
+                |other: &Pointer| other.base == base && other.space == space && other.write == write;
             let index = pointers.iter().position(is_same).unwrap_or_else(|| {
-                let narrow = self.width(access.base) == Width::W32;
-                let (base, span) = (access.base, op.span);
+                let narrow = self.width(base) == Width::W32;
+                let span = op.span;
                 pointers.push(Pointer { base, space, write, align: bytes, least, end, narrow, span });
                 pointers.len() - 1
             });
@@ -455,8 +480,8 @@ impl<'f> Finder<'f> {
         }
         let (mut defined, mut live_in) = (BTreeSet::new(), BTreeSet::new());
         for operation in &section.operations {
-            // The pointers have the addresses. Their registers may become those of values.
-            let addresses = usize::from(operation.access().is_some());
+            // The pointers have the addresses that step evenly. Their registers may become those of values.
+            let addresses = usize::from(operation.access().is_some_and(|access| access.within.is_none()));
             let uses = operation.uses().into_iter().skip(addresses);
             live_in.extend(uses.filter(|slot| !defined.contains(slot)));
             defined.extend(operation.defs());
@@ -500,54 +525,18 @@ impl<'f> Finder<'f> {
     }
 }
 
-impl Section {
-    /// There is no room for another operation.
-    fn is_full(&self, operation: &Operation) -> bool {
-        self.vector.len() == MOST_OPERATIONS || self.accesses == MOST_ACCESSES && operation.access().is_some()
+impl Slots for Finder<'_> {
+    fn literal(&self, slot: Slot) -> Option<u64> {
+        Finder::literal(self, slot)
     }
 
-    /// An access with a guard cannot be added: its guard is not known before native code runs, or where it does not hold, a slot
-    /// keeps what another slot has.
-    fn hinders(&self, op: &ir::Op, operation: &Operation) -> bool {
-        let is_renamed = |slot: &Slot| self.renamed.contains_key(slot);
-        let hinders = |guard: Guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed);
-        operation.access().is_some() && op.guard.is_some_and(hinders)
+    fn width(&self, slot: Slot) -> Width {
+        Finder::width(self, slot)
     }
 
-    /// The slot that has the value of a slot now.
-    fn now(&self, slot: Slot) -> Slot {
-        self.renamed.get(&slot).copied().unwrap_or(slot)
-    }
-
-    /// Native code computes the value that a slot has now.
-    fn has_defined(&self, slot: Slot) -> bool {
-        self.defs.contains(&slot) && !self.renamed.contains_key(&slot)
-    }
-
-    /// Adds operation `at` of a basic block to those of native code.
-    fn add(&mut self, at: usize, op: &ir::Op, mut operation: Operation, kinds: &Here) {
-        self.at.push(at);
-        for slot in operation.uses().into_iter().filter(|slot| kinds.varies(*slot)) {
-            self.varying.insert(self.now(slot));
-        }
-        let mut op = op.clone();
-        op.visit(&mut |slot, touch| {
-            if touch == Touch::Use {
-                *slot = self.now(*slot);
-            }
-        });
-        operation.rename_uses(|slot| self.now(slot));
-        self.accesses += usize::from(operation.access().is_some());
-        if operation.is_call() {
-            self.calls.push(self.vector.len());
-        }
-        self.uses.extend(operation.uses().into_iter().chain(op.guard.map(|guard| guard.slot)));
-        for slot in operation.defs() {
-            self.renamed.remove(&slot);
-            self.defs.insert(slot);
-        }
-        self.vector.push(op);
-        self.operations.push(operation);
+    fn known(&self, slot: Slot) -> Option<Slot> {
+        let is_known = slot.index() < self.function.slots.len() && self.kinds.is_uniform(slot);
+        (is_known && !self.section.has_defined(slot)).then(|| self.section.now(slot))
     }
 }
 

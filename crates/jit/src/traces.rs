@@ -162,7 +162,7 @@ impl<'f> Ways<'f> {
             let defines = &mut |slot: &mut Slot, touch| is_plain &= touch != Touch::Def || *slot != pred;
             ops.iter().for_each(|op| op.clone().visit(defines));
             let lanes = Some(Guard { slot: pred, negated });
-            is_plain.then_some((Visited { block: some.0, lanes }, next))
+            is_plain.then_some((Visited { block: some.0, lanes, is_counted: false }, next))
         };
         [(otherwise, taken, !negated), (taken, otherwise, negated)].into_iter().find_map(side)
     }
@@ -213,10 +213,15 @@ impl Finder<'_> {
             with_operations += usize::from(self.operations() > before);
             let Some(next) = visits.get_mut(index + 1) else { break };
             let Terminator::Branch { pred, negated, .. } = block.terminator else { continue };
-            let slot = self.known(pred).ok_or(index + 1)?;
-            match &mut next.lanes {
-                Some(lanes) => lanes.slot = slot,
-                None => ways.push(Guard { slot, negated: !negated }),
+            let known = self.known(pred);
+            match (next.lanes, known) {
+                (Some(lanes), Some(slot)) => next.lanes = Some(Guard { slot, ..lanes }),
+                (Some(lanes), None) => {
+                    let cost = next.of(self.function).instructions.len();
+                    self.count(at - 1, lanes, u32::try_from(cost).map_err(|_| index + 1)?);
+                    next.is_counted = true;
+                }
+                (None, known) => ways.push(Guard { slot: known.ok_or(index + 1)?, negated: !negated }),
             }
         }
         if with_operations < 2 {

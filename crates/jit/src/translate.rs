@@ -1,12 +1,15 @@
 //! How lowered operations become operations of native code.
 
-use ir::{Base, MatrixKind, MatrixOp, OpKind, ShufflePattern, SimpleOp, Slot, WarpOp, Width};
+use ir::{
+    Atomic, AtomicOp, Base, MatrixKind, MatrixOp, MemoryOp, OpKind, ShufflePattern, SimpleOp, Slot, WarpOp,
+    Width,
+};
 use isa::matrix::is_sparse;
-use isa::{BoolOp, Form, Mod, Picks, Rounding, Space, Type};
+use isa::{Addition, BoolOp, Form, Mod, Picks, Rounding, Space, Type};
 use sem::matrix::{BlockScale, Product};
 
 use crate::MOST_OPERANDS;
-use crate::operation::{Access, Bits, Conversion, Float, Half, Operation, Ordering};
+use crate::operation::{Access, Bits, Change, Conversion, Float, Half, Operation, Ordering};
 
 impl Operation {
     /// The operation for a lowered one, if there is one. `width`: of a slot. `index` and `calls`: of the next access and
@@ -72,9 +75,35 @@ impl Operation {
                 store.src.iter().all(fits).then_some(())?;
                 Operation::Store { access, src: store.src.to_vec(), guard: None }
             }
+            OpKind::Memory(op) if let MemoryOp::Atomic(atomic) = &**op => {
+                Operation::atomic(atomic, access(&atomic.address, atomic.ty.bytes(), 1, index, &width)?)?
+            }
             _ => return None,
         };
         Some(made)
+    }
+
+    /// An atomic operation on elements of 4 or 8 bytes.
+    fn atomic(atomic: &Atomic, access: Access) -> Option<Operation> {
+        let own = atomic.address.space == Space::Shared;
+        let op = match (atomic.op, atomic.ty) {
+            (AtomicOp::Add, Type::F32) if own => Change::AddFloat,
+            (AtomicOp::Add, Type::F32) => {
+                let is_global = atomic.address.space == Space::Global && atomic.addition == Addition::Global;
+                is_global.then_some(Change::AddFlushed)?
+            }
+            (_, ty) if ty.is_float() || ty.lanes() > 1 => return None,
+            (AtomicOp::Add, _) => Change::Add,
+            (AtomicOp::And, _) => Change::And,
+            (AtomicOp::Or, _) => Change::Or,
+            (AtomicOp::Xor, _) => Change::Xor,
+            _ => return None,
+        };
+        let (dst, src) = (atomic.dst, atomic.a);
+        let suits = matches!(access.bytes, 4 | 8)
+            && atomic.vector == 0
+            && (dst.is_none() || matches!(op, Change::Add | Change::AddFloat | Change::AddFlushed));
+        suits.then_some(Operation::Atomic { op, access, shared: !own, dst, src, guard: None })
     }
 
     /// The low `bits` bits of a slot, extended or cut off to the width of another.
@@ -197,6 +226,7 @@ fn access(
         offset: offset.into(),
         bytes,
         count: count as u32,
+        within: None,
     })
 }
 

@@ -2,7 +2,11 @@
 //!
 //! Parameters, `%tid`, `%ntid` and values computed from them alone do not depend on `%ctaid`. Kernels begin with such
 //! operations, and compilers scatter more of them through the code. An engine that runs many CTAs with one register
-//! file executes the prologue only once.
+//! file executes the prologue only once. What compilers compute several times, such as the address of a variable in every basic
+//! block, is there once.
+
+use std::collections::HashMap;
+use std::mem::discriminant;
 
 use check::module::Param;
 use isa::SpecialValue;
@@ -36,11 +40,13 @@ pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
             _ => false,
         })
         .collect();
+    let mut alike = Alike::default();
     let mut ops = Vec::with_capacity(function.ops.len());
     let mut rest = std::mem::take(&mut function.ops).into_iter();
     for block in &mut function.blocks {
         let start = ops.len() as u32;
         for mut op in rest.by_ref().take(block.ops.len()) {
+            op.visit(&mut |slot, _| *slot = alike.now(*slot));
             let mut moves = op.guard.is_none() && can_move(&op, params);
             op.visit(&mut |slot, touch| {
                 moves &= match touch {
@@ -58,11 +64,51 @@ pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
                     function.slots[slot.index()].kind = SlotKind::Invariant;
                 }
             });
-            function.prologue.push(op);
+            function.prologue.extend(alike.add(op));
         }
         block.ops = start..ops.len() as u32;
     }
     function.ops = ops;
+    // Reads may stand before what they read.
+    let mut rename = |slot: &mut Slot, _: Touch| *slot = alike.now(*slot);
+    function.ops.iter_mut().for_each(|op| op.visit(&mut rename));
+    function.blocks.iter_mut().for_each(|block| block.terminator.visit(&mut rename));
+}
+
+/// An operation is compared with so many others that have its sources, those of addresses none.
+const MOST_ALIKE: usize = 64;
+
+/// Operations that compute the same.
+#[derive(Default)]
+struct Alike {
+    /// By the sources: what an operation does, without its results, and these.
+    known: HashMap<Vec<Slot>, Vec<(OpKind, Vec<Slot>)>>,
+    /// The slots that have the values of others.
+    renamed: HashMap<Slot, Slot>,
+}
+
+impl Alike {
+    fn now(&self, slot: Slot) -> Slot {
+        self.renamed.get(&slot).copied().unwrap_or(slot)
+    }
+
+    /// The operation, unless another one computes the same.
+    fn add(&mut self, op: Op) -> Option<Op> {
+        let (mut sources, mut results, mut plain) = (Vec::new(), Vec::new(), op.clone());
+        plain.visit(&mut |slot, touch| match touch {
+            Touch::Use => sources.push(*slot),
+            Touch::Def => results.push(std::mem::replace(slot, Slot(u32::MAX))),
+        });
+        let known = self.known.entry(sources).or_default();
+        let is_same = |kind: &OpKind| discriminant(kind) == discriminant(&plain.kind) && *kind == plain.kind;
+        let mut last = known.iter().rev().take(MOST_ALIKE);
+        if let Some((_, others)) = last.find(|(kind, _)| is_same(kind)) {
+            self.renamed.extend(results.into_iter().zip(others.iter().copied()));
+            return None;
+        }
+        known.push((plain.kind, results));
+        Some(op)
+    }
 }
 
 /// Whether a special register holds the same value in every CTA.

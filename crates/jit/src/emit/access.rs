@@ -6,7 +6,7 @@
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, eax, ecx, edx, ptr, qword_ptr, rcx, rdi, rdx};
-use ir::Slot;
+use ir::{Guard, Slot};
 use isa::Space;
 
 use super::host::{MASK, Scattered};
@@ -15,7 +15,8 @@ use super::short::LOW;
 use super::{Destination, Emitter, GROUP_LANES, HostVectors, Refused, Result, Vector};
 use crate::forms::Form;
 use crate::native::{Frame, Region};
-use crate::operation::Access;
+use crate::operation::{Access, Bits, Within};
+use crate::straight::Straight;
 
 /// Bytes that the host fetches at once.
 const LINE: i32 = 64;
@@ -59,6 +60,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// How the addresses of an access step, if all are as well aligned as the first one.
     pub(super) fn even_address(&self, access: &Access) -> Option<Form> {
         let form = match self.straight {
+            Some(_) if access.within.is_some() => return None,
             Some(straight) => self.pointers[straight.places[access.index].0]?,
             None => *self.forms.get(&access.base)?,
         };
@@ -130,9 +132,26 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
+    /// A store of some of the lanes.
+    pub(super) fn store_some(&mut self, access: Access, src: &[Slot], guard: Guard) -> Result {
+        // Often none does. What the store needs is in registers then, so that nothing else is left out.
+        let is_plain = self.even_address(&access).is_some_and(|form| form.is_contiguous(&access)) && !H::FEW;
+        let mut none = is_plain.then(|| self.asm.create_label());
+        if is_plain {
+            for &slot in src {
+                (0..self.chunks(slot)).try_for_each(|chunk| self.bits(slot, chunk).map(drop))?;
+            }
+        }
+        self.for_some(guard, none.as_mut(), |this| this.store(access, src))
+    }
+
     /// Checks an access of the lanes at the basic block to elements for these slots. If it is not allowed, they leave. `rcx`: what the
     /// places are relative to, on the host.
-    fn check<'s>(&mut self, access: Access, mut slots: impl Iterator<Item = &'s Slot>) -> Result<Places> {
+    pub(super) fn check<'s>(
+        &mut self,
+        access: Access,
+        mut slots: impl Iterator<Item = &'s Slot>,
+    ) -> Result<Places> {
         if let Some(form) = self.even_address(&access) {
             let (base, bytes, writes) = match self.straight {
                 Some(straight) => {
@@ -159,20 +178,47 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
             let mut offsets = Vec::new();
             for part in 0..self.parts {
-                let first = part * H::lanes(false);
-                let (group, start) = (first / GROUP_LANES, first % GROUP_LANES);
-                let at = |lane: usize| u64::from(form.offset(group, start + lane) as u32);
-                let constant = self.asm.constant(std::array::from_fn(|i| at(2 * i) | at(2 * i + 1) << 32));
-                let register = self.temporary()?;
-                self.asm.load(register, constant, false)?;
-                offsets.push(register);
+                offsets.push(self.even_offsets(form, part)?);
             }
             return Ok(Places::Narrow(offsets));
         }
-        if self.straight.is_some() {
+        match (self.straight, access.within) {
+            (None, _) => self.check_each(access),
+            (Some(straight), Some(within)) => self.places_within(straight, access, within),
+            (Some(_), None) => Err(Refused),
+        }
+    }
+
+    /// What the addresses of a part's lanes are behind that of the first lane of all.
+    pub(super) fn even_offsets(&mut self, form: Form, part: usize) -> Result<Vector> {
+        let first = part * H::lanes(false);
+        let (group, start) = (first / GROUP_LANES, first % GROUP_LANES);
+        let at = |lane: usize| u64::from(form.offset(group, start + lane) as u32);
+        let constant = self.asm.constant(std::array::from_fn(|i| at(2 * i) | at(2 * i + 1) << 32));
+        let register = self.temporary()?;
+        self.asm.load(register, constant, false)?;
+        Ok(register)
+    }
+
+    /// The places of an access whose addresses are within bounds, which have been checked.
+    fn places_within(&mut self, straight: &Straight, access: Access, within: Within) -> Result<Places> {
+        let (pointer, bytes) = straight.places[access.index];
+        if self.pointers[pointer] != Some(Form::UNIFORM) {
             return Err(Refused);
         }
-        self.check_each(access)
+        let wide = self.is_wide(access.base);
+        let mut offsets = Vec::new();
+        for chunk in 0..self.chunks(access.base) {
+            let address = self.bits(access.base, chunk)?;
+            let base = self.bits(within.base, chunk)?;
+            let register = self.temporary()?;
+            self.asm.bits(register.into(), Bits::Sub, wide, address, base)?;
+            offsets.push(register);
+            self.unpin();
+        }
+        let base = self.pointer(pointer)?;
+        self.asm.lea(rcx, ptr(base + bytes))?;
+        Ok(if wide { Places::Wide(offsets) } else { Places::Narrow(offsets) })
     }
 
     /// The host takes short elements out of whole vectors. What lies between them may be read, and is checked in straight-line code.

@@ -4,7 +4,9 @@
 //! the vectors: as long as they stay together they go from one such code to the next, and nothing has to know where they are.
 
 use iced_x86::code_asm::{AsmRegister32, CodeLabel, eax, ecx, r10};
+use ir::Guard;
 
+use super::operations::scratch_place;
 use super::{Emitter, GROUP_LANES, HostVectors, PENDING, Result, pending_place};
 use crate::loops::{Body, End};
 
@@ -157,5 +159,33 @@ impl<H: HostVectors> Emitter<'_, H> {
         // They leave the loop, or have no time left.
         self.arrive(place, eax)?;
         Ok(self.asm.jmp(labels.done)?)
+    }
+
+    /// What some of the lanes do. `none`: a label to go to where none does.
+    pub(super) fn for_some(
+        &mut self,
+        guard: Guard,
+        none: Option<&mut CodeLabel>,
+        write: impl FnOnce(&mut Self) -> Result,
+    ) -> Result {
+        let all = self.asm.has_all();
+        self.asm.mov(scratch_place(0), eax)?;
+        self.predicate(guard.slot, ecx)?;
+        if guard.negated {
+            self.asm.not(ecx)?;
+        }
+        self.asm.and(eax, ecx)?;
+        if let Some(none) = &none {
+            self.asm.jz(**none)?;
+        }
+        self.asm.set_all(false);
+        self.asm.take_lanes()?;
+        write(self)?;
+        self.asm.set_all(all);
+        if let Some(none) = none {
+            self.asm.set_label(none)?;
+        }
+        self.asm.mov(eax, scratch_place(0))?;
+        if all { Ok(()) } else { self.asm.take_lanes() }
     }
 }

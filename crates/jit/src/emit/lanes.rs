@@ -133,7 +133,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// Stores the offsets of scattered elements, for `lane_place`.
-    fn keep_offsets(&mut self, places: &Places) -> Result {
+    pub(super) fn keep_offsets(&mut self, places: &Places) -> Result {
         let Some(Scattered { offsets, .. }) = places.scattered(0) else { return Ok(()) };
         for (index, &offset) in offsets.iter().enumerate() {
             let place = ptr(rdi + (offset_of!(Frame, offsets) + H::BYTES * index));
@@ -143,7 +143,12 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// Where a lane's element is. Changes `rdx`.
-    fn lane_place(&mut self, places: &Places, lane: usize, bytes: i32) -> Result<AsmMemoryOperand> {
+    pub(super) fn lane_place(
+        &mut self,
+        places: &Places,
+        lane: usize,
+        bytes: i32,
+    ) -> Result<AsmMemoryOperand> {
         let offsets = rdi + offset_of!(Frame, offsets);
         match places {
             Places::Even(form, base, first) | Places::Strided(form, base, first) => {

@@ -2,14 +2,15 @@
 
 use std::mem::offset_of;
 
-use iced_x86::code_asm::{AsmMemoryOperand, dword_ptr, eax, ecx, edx, rcx, rdi};
-use ir::{Guard, Slot};
+use iced_x86::code_asm::{AsmMemoryOperand, dword_ptr, eax, ecx, edx, qword_ptr, rcx, rdi};
+use ir::Slot;
 use isa::{BoolOp, CmpOp, Rounding};
 
+use super::atomic::Update;
 use super::host::{Chooser, MASK};
 use super::{Emitter, HostVectors, Mask, Refused, Result, Vector};
 use crate::Frame;
-use crate::operation::{Access, Bits, Float, Half, Operation, Ordering};
+use crate::operation::{Bits, Float, Half, Operation, Ordering};
 
 impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn operation(&mut self, operation: &Operation) -> Result {
@@ -89,6 +90,14 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::Load { access, signed, ref dst } => self.load(access, signed, dst),
             Operation::Store { access, ref src, guard: None } => self.store(access, src),
             Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
+            Operation::Atomic { op, access, shared, dst, src, guard } => {
+                let often_all = guard.is_some() && self.asm.has_all();
+                let update = Update { op, shared, dst, src, often_all };
+                match guard {
+                    None => self.atomic(update, access),
+                    Some(guard) => self.for_some(guard, None, |this| this.atomic(update, access)),
+                }
+            }
             Operation::Select { wide, dst, src, pred } => {
                 self.each(self.chunks(dst), |this, chunk| this.select(wide, dst, src, pred, chunk))
             }
@@ -107,6 +116,16 @@ impl<H: HostVectors> Emitter<'_, H> {
                     self.asm.not(ecx)?;
                 }
                 self.define_predicate(dst)
+            }
+            Operation::Count { lanes, cost } => {
+                self.predicate(lanes.slot, ecx)?;
+                if lanes.negated {
+                    self.asm.not(ecx)?;
+                }
+                self.asm.and(ecx, eax)?;
+                self.asm.popcnt(ecx, ecx)?;
+                self.asm.imul_3(rcx, rcx, i32::try_from(cost).map_err(|_| Refused)?)?;
+                Ok(self.asm.add(qword_ptr(rdi + offset_of!(Frame, instructions)), rcx)?)
             }
             Operation::Product { index, format, ref dst, ref src } => {
                 self.need_warp()?;
@@ -136,35 +155,6 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         let leave = self.leave()?;
         Ok(self.asm.jmp(leave)?)
-    }
-
-    /// A store of some of the lanes.
-    fn store_some(&mut self, access: Access, src: &[Slot], guard: Guard) -> Result {
-        let all = self.asm.has_all();
-        let mut none = self.asm.create_label();
-        // Often none does. What the store needs is in registers then, so that nothing else is left out.
-        let is_plain = self.even_address(&access).is_some_and(|form| form.is_contiguous(&access));
-        if is_plain && !H::FEW {
-            for &slot in src {
-                (0..self.chunks(slot)).try_for_each(|chunk| self.bits(slot, chunk).map(drop))?;
-            }
-        }
-        self.asm.mov(scratch_place(0), eax)?;
-        self.predicate(guard.slot, ecx)?;
-        if guard.negated {
-            self.asm.not(ecx)?;
-        }
-        self.asm.and(eax, ecx)?;
-        if is_plain && !H::FEW {
-            self.asm.jz(none)?;
-        }
-        self.asm.set_all(false);
-        self.asm.take_lanes()?;
-        self.store(access, src)?;
-        self.asm.set_all(all);
-        self.asm.set_label(&mut none)?;
-        self.asm.mov(eax, scratch_place(0))?;
-        if all { Ok(()) } else { self.asm.take_lanes() }
     }
 
     /// Lets each lane of a strip, which is a warp, have the value of another one.
@@ -537,7 +527,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 }
 
-fn scratch_place(index: usize) -> AsmMemoryOperand {
+pub(super) fn scratch_place(index: usize) -> AsmMemoryOperand {
     dword_ptr(rdi + (offset_of!(Frame, scratch) + 4 * index))
 }
 

@@ -19,7 +19,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn is_scalar(&self, operation: &Operation) -> bool {
         match operation {
             // `load` writes the numbers itself.
-            Operation::Load { .. } | Operation::Store { .. } => false,
+            Operation::Load { .. } | Operation::Store { .. } | Operation::Atomic { .. } => false,
             Operation::Compare { ordering: Ordering::Signed | Ordering::Unsigned, src, .. } => {
                 src.iter().all(|&slot| self.is_uniform(slot))
             }

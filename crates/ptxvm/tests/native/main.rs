@@ -15,6 +15,7 @@ use jit::Host;
 use ptxvm::{Device, Engine, Error, HostPath, Module};
 use writer::{BLOCKS, GRID, OWN, RESULTS, THREADS, Writer};
 
+mod atomics;
 mod coarse;
 mod codes;
 mod directed;

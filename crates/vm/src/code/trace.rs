@@ -24,7 +24,7 @@ pub(crate) struct Trace {
     pub last: u32,
     /// Instructions of the basic blocks that all lanes execute.
     pub cost: u64,
-    /// The lanes that execute others, and their instructions.
+    /// The lanes that execute others, and their instructions, unless native code counts them.
     pub some: Vec<(Guard, u64)>,
     /// The greatest of their [`Block::slice_cost`](super::Block::slice_cost).
     pub slice_cost: i64,
@@ -84,20 +84,22 @@ impl Builder<'_> {
             if !may_end(&blocks[last as usize].terminator) {
                 continue;
             }
-            let visits = found.path.iter().map(|visited| {
-                let block = &self.function.blocks[visited.block as usize];
-                (visited.lanes.map(|lanes| lanes.map(|slot| self.slot(slot))), block)
-            });
-            let cost = |block: &ir::Block| block.instructions.len() as u64;
+            let block = |visited: &jit::Visited| &self.function.blocks[visited.block as usize];
+            let cost = |visited: &jit::Visited| block(visited).instructions.len() as u64;
+            let some = found
+                .path
+                .iter()
+                .filter(|visited| !visited.is_counted)
+                .filter_map(|visited| Some((visited.lanes?.map(|slot| self.slot(slot)), cost(visited))));
             let ops = |ops: &[ir::Op]| ops.iter().map(|op| self.op(op)).collect();
             blocks[first as usize].trace = Some(Box::new(Trace {
                 before: ops(&found.before),
                 ways: found.ways.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
                 after: ops(&found.after),
                 last,
-                cost: visits.clone().filter(|(some, _)| some.is_none()).map(|(_, block)| cost(block)).sum(),
-                some: visits.clone().filter_map(|(some, block)| Some((some?, cost(block)))).collect(),
-                slice_cost: visits.map(|(_, block)| slice_cost(block)).max().unwrap_or(0),
+                cost: found.path.iter().filter(|visited| visited.lanes.is_none()).map(cost).sum(),
+                some: some.collect(),
+                slice_cost: found.path.iter().map(|visited| slice_cost(block(visited))).max().unwrap_or(0),
                 visits: AtomicU32::new(0),
                 credit: AtomicI32::new(CREDIT),
                 section: self.section(first, found.section, host, slots),

@@ -100,6 +100,7 @@ impl Gang<'_> {
                 self.registers.set_predicate(window, slot, Mask(value), active.mask);
             }
         }
+        self.steps.instructions += std::mem::take(&mut frame.instructions);
         keep_frame(frame);
         Some(())
     }

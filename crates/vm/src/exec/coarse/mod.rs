@@ -196,10 +196,8 @@ impl<'l> Coarse<'l> {
             // SAFETY: the memory is this thread's own, and no reference points to it.
             unsafe { shared.as_ptr().write_bytes(0, self.shared_bytes() * blocks.blocks) }
         }
-        for section in &sections {
-            section.run();
-        }
-        Some(Done { blocks: blocks.blocks as u64, instructions: cost * blocks.blocks as u64 })
+        let counted: u64 = sections.iter().map(Section::run).sum();
+        Some(Done { blocks: blocks.blocks as u64, instructions: cost * blocks.blocks as u64 + counted })
     }
 
     /// Bytes of shared memory of a block.

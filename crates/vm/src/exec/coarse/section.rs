@@ -108,8 +108,9 @@ impl<'l> Section<'l> {
         Section { straight, code, rows, alive, pointers, evens, predicates, words }
     }
 
-    /// Takes all threads through the code: as many blocks at a time as a frame has lanes for.
-    pub fn run(&self) {
+    /// Takes all threads through the code: as many blocks at a time as a frame has lanes for. Returns the thread-instructions that the
+    /// code counts.
+    pub fn run(&self) -> u64 {
         let parts = self.code.native.parts();
         let (of_block, blocks) = (self.rows.block_lanes(), self.rows.blocks());
         let at_once = GANG_LANES / of_block;
@@ -155,7 +156,9 @@ impl<'l> Section<'l> {
                 self.call(&mut frame);
             }
         }
+        let counted = std::mem::take(&mut frame.instructions);
         keep_frame(frame);
+        counted
     }
 
     fn call(&self, frame: &mut Frame) {
