@@ -321,9 +321,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
         };
         let place = ptr(base + (bytes + from + form.offset(group, lane) as i32));
-        if form.is_contiguous(&access) {
-            self.fetch_ahead(access, base, bytes + form.offset(group, lane) as i32, H::BYTES as i32)?;
-        }
+        self.fetch_all_ahead(access, (form, base, bytes), slot)?;
         let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
         let one = form.step == 0;
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
@@ -512,6 +510,23 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(())
     }
 
+    /// [`Emitter::fetch_ahead`], of all chunks of an access to consecutive elements.
+    fn fetch_all_ahead(
+        &mut self,
+        access: Access,
+        (form, base, bytes): (Form, AsmRegister64, i32),
+        slot: Slot,
+    ) -> Result {
+        if !form.is_contiguous(&access) {
+            return Ok(());
+        }
+        let pieces = if form.span == form.step * GROUP_LANES as i64 { 1 } else { self.groups };
+        let length = (self.chunks(slot) * H::BYTES / pieces) as i32;
+        (0..pieces).try_for_each(|piece| {
+            self.fetch_ahead(access, base, bytes + form.offset(piece, 0) as i32, length)
+        })
+    }
+
     fn store_chunk(
         &mut self,
         access: Access,
@@ -525,9 +540,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let to = element as i32 * access.bytes as i32;
         if let &Places::Even(form, base, bytes) = places {
             let place = ptr(base + (bytes + form.offset(group, lane) as i32));
-            if form.is_contiguous(&access) {
-                self.fetch_ahead(access, base, bytes + form.offset(group, lane) as i32, H::BYTES as i32)?;
-            }
+            self.fetch_all_ahead(access, (form, base, bytes), slot)?;
             return self.asm.store_lanes(place, value, chunk, wide);
         }
         self.asm.scatter(places.scattered(to).ok_or(Refused)?, chunk, wide, value)

@@ -159,17 +159,26 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// Lets each lane of a strip, which is a warp, have the value of another one.
     fn shuffle(&mut self, dst: Slot, src: Slot, from: &[u32]) -> Result {
-        let sources = (0..self.parts).map(|part| self.bits(src, part)).collect::<Result<Vec<_>>>()?;
-        // The result may replace its source.
+        let (mut sources, mut raw) = (Vec::new(), false);
+        for part in 0..self.parts {
+            let (register, is_raw) = self.moved(src, part)?;
+            sources.push(register);
+            raw |= is_raw;
+        }
         let mut permuted = Vec::new();
-        for lanes in from.chunks(H::lanes(false)) {
+        for (part, lanes) in from.chunks(H::lanes(false)).enumerate() {
             self.asm.permute(&sources, lanes)?;
+            if dst != src {
+                self.define((dst, part), raw, |asm, dst| asm.copy(dst, H::SCRATCH, false))?;
+                continue;
+            }
+            // The result replaces its source.
             let register = self.temporary()?;
             self.asm.copy(register.into(), H::SCRATCH, false)?;
             permuted.push(register);
         }
         for (part, &register) in permuted.iter().enumerate() {
-            self.define((dst, part), false, |asm, dst| asm.copy(dst, register, false))?;
+            self.define((dst, part), raw, |asm, dst| asm.copy(dst, register, false))?;
         }
         self.block.free_vectors.extend(permuted);
         Ok(())
@@ -323,6 +332,10 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     fn on_bits(&mut self, op: Bits, wide: bool, dst: Slot, src: [Slot; 3], chunk: usize) -> Result {
+        if op == Bits::Copy {
+            let (a, raw) = self.moved(src[0], chunk)?;
+            return self.define((dst, chunk), raw, |asm, dst| asm.copy(dst, a, wide));
+        }
         let operation = Operation::Bits { op, wide, dst, src };
         let uses = operation.uses();
         let is_shift = matches!(op, Bits::Shl | Bits::ShrSigned | Bits::ShrUnsigned);

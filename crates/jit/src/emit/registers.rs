@@ -125,6 +125,13 @@ impl<H: HostVectors> Emitter<'_, H> {
         Ok(register)
     }
 
+    /// The register of a value that is moved, and whether its NaNs are the host's.
+    pub(super) fn moved(&mut self, slot: Slot, chunk: usize) -> Result<(Vector, bool)> {
+        let register = self.number(slot, chunk)?;
+        let raw = self.block.vectors.get(&(slot, chunk)).is_some_and(|(_, raw)| *raw);
+        Ok((register, raw))
+    }
+
     /// A register until the end of the operation. The caller gives it back to `free_vectors`.
     pub(super) fn temporary(&mut self) -> Result<Vector> {
         if self.block.free_vectors.is_empty() {

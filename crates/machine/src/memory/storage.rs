@@ -15,6 +15,10 @@ const KEPT: std::ops::RangeInclusive<usize> = 1 << 17..=(1 << 25) + ALIGN as usi
 /// The most bytes that are kept in total.
 const KEPT_BYTES: usize = 1 << 26;
 
+/// From this size on, the host is asked for pages of 2 MiB. Small pages cost a kernel that goes through 200 MB a quarter of its time.
+#[cfg(all(target_os = "linux", not(miri)))]
+const LARGE: usize = 1 << 22;
+
 /// Freed memory of the host, the oldest first, for reuse by allocations of the same size.
 static SPARE: Mutex<VecDeque<Memory>> = Mutex::new(VecDeque::new());
 
@@ -37,7 +41,23 @@ impl Memory {
         }
         // SAFETY: the layouts of `Storage` have at least `ALIGN` bytes.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Memory { start, layout })
+        let memory = Memory { start, layout };
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if layout.size() >= LARGE {
+            memory.ask_for_large_pages();
+        }
+        Some(memory)
+    }
+
+    /// Where they are not to be had, small ones do as well.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn ask_for_large_pages(&self) {
+        const PAGE: usize = 1 << 21;
+        let start = self.start.as_ptr();
+        let before = start.addr().wrapping_neg() % PAGE;
+        let bytes = self.layout.size().saturating_sub(before) / PAGE * PAGE;
+        // SAFETY: these are pages of this memory. Their contents stay as they are.
+        unsafe { libc::madvise(start.wrapping_add(before).cast(), bytes, libc::MADV_HUGEPAGE) };
     }
 
     /// Freed memory with this layout.

@@ -75,9 +75,14 @@ pub(crate) struct Coarse<'l> {
     arrays: Arrays,
     /// The shared memory of all blocks, from its first use on.
     shared: Option<AlignedBytes>,
-    /// The threads of a block that have not ended, among others, and the thread-instructions of those that ended at a branch.
+    /// The threads of a block.
+    all: Mask,
+    /// Those that have not ended, how many these are, and the thread-instructions of those that ended at a branch.
     alive: Mask,
+    alive_count: u64,
     ended: u64,
+    /// The sections on the way.
+    sections: Vec<Section<'l>>,
     /// Values and patterns that are the same on entry in every range with such rows.
     entry: Option<(LaneRows, Vec<Option<Affine>>, Patterns)>,
     /// The memory that each pointer of a section has had.
@@ -134,8 +139,11 @@ impl<'l> Coarse<'l> {
             computed: Computed::default(),
             arrays: Arrays::default(),
             shared: None,
+            all: Mask::EMPTY,
             alive: Mask::EMPTY,
+            alive_count: 0,
             ended: 0,
+            sections: Vec::new(),
             entry: None,
             regions: vec![None; code.native_accesses],
             most_lanes: most_lanes(launch),
@@ -190,13 +198,13 @@ impl<'l> Coarse<'l> {
         let mut last = first;
         last[along] += blocks.blocks as u32 - 1;
         self.enter(LaneRows::of(config.block, lanes, blocks.blocks), ([first, last], Some(along)))?;
-        let (sections, cost) = self.follow()?;
+        let cost = self.follow()?;
         if let Some(shared) = &self.shared {
             // As in a gang: reads of uninitialised memory return the same value in every run.
             // SAFETY: the memory is this thread's own, and no reference points to it.
             unsafe { shared.as_ptr().write_bytes(0, self.shared_bytes() * blocks.blocks) }
         }
-        let counted: u64 = sections.iter().map(Section::run).sum();
+        let counted: u64 = self.sections.iter().map(Section::run).sum();
         Some(Done { blocks: blocks.blocks as u64, instructions: cost * blocks.blocks as u64 + counted })
     }
 
@@ -209,8 +217,12 @@ impl<'l> Coarse<'l> {
     fn enter(&mut self, rows: LaneRows, ctaids: ([[u32; 3]; 2], Option<usize>)) -> Option<()> {
         let (function, launch) = (self.function, self.launch);
         let special = |special| affine(special, launch, ctaids, 0, rows);
+        if rows.block_lanes() != self.rows.block_lanes() || self.all.is_empty() {
+            self.all = Mask::first(rows.block_lanes());
+        }
         self.rows = rows;
-        (self.alive, self.ended) = (Mask::ALL, 0);
+        (self.alive, self.alive_count, self.ended) = (Mask::ALL, rows.block_lanes() as u64, 0);
+        self.sections.clear();
         self.arrays.clear(rows.lanes);
         match &self.entry {
             Some((known, values, patterns)) if *known == rows => {
@@ -242,9 +254,9 @@ impl<'l> Coarse<'l> {
         Some(())
     }
 
-    /// Follows the way of the threads to its end. Returns its sections, and the thread-instructions of a block.
-    fn follow(&mut self) -> Option<(SmallVec<[Section<'l>; 2]>, u64)> {
-        let (mut sections, mut cost, mut index) = (SmallVec::new(), 0, 0);
+    /// Follows the way of the threads to its end, and finds its sections. Returns the thread-instructions of a block.
+    fn follow(&mut self) -> Option<u64> {
+        let (mut cost, mut index) = (0, 0);
         let mut most = MOST_BLOCKS;
         for count in 0.. {
             let mut block = &self.function.blocks[index as usize];
@@ -254,11 +266,11 @@ impl<'l> Coarse<'l> {
             if count >= most {
                 break;
             }
-            let alive = u64::from(self.count(self.alive));
+            let alive = self.alive_count;
             if let Some(trace) = &block.trace
                 && let Some((section, of_some)) = self.trace(trace)
             {
-                sections.push(section);
+                self.sections.push(section);
                 cost += trace.cost * alive + of_some;
                 block = &self.function.blocks[trace.last as usize];
             } else {
@@ -269,7 +281,10 @@ impl<'l> Coarse<'l> {
                 };
                 for op in ops {
                     match &op.kind {
-                        Kind::Straight(straight) => sections.push(self.section(straight)?),
+                        Kind::Straight(straight) => {
+                            let section = self.section(straight)?;
+                            self.sections.push(section);
+                        }
                         _ => self.execute(op)?,
                     }
                 }
@@ -282,7 +297,7 @@ impl<'l> Coarse<'l> {
                     self.branch(lanes, taken, otherwise)?.0
                 }
                 Terminator::Barrier(ref barrier) if self.meet(barrier) => barrier.next.0,
-                Terminator::Return | Terminator::Exit => return Some((sections, cost + self.ended)),
+                Terminator::Return | Terminator::Exit => return Some(cost + self.ended),
                 _ => return None,
             };
         }
@@ -294,7 +309,7 @@ impl<'l> Coarse<'l> {
 
     /// How many threads of a block these are.
     fn count(&self, lanes: Mask) -> u32 {
-        (lanes & Mask::first(self.rows.block_lanes())).count()
+        (lanes & self.all).count()
     }
 
     /// All threads that have not ended meet at the barrier, and go on.
@@ -305,7 +320,7 @@ impl<'l> Coarse<'l> {
 
     /// Where the threads go on, of which these take the branch. If only some do, they or the others must end there.
     fn branch(&mut self, lanes: Mask, taken: BlockId, otherwise: BlockId) -> Option<BlockId> {
-        let all = self.alive & Mask::first(self.rows.block_lanes());
+        let all = self.alive & self.all;
         let (lanes, others) = (all & lanes, all & !lanes);
         let ends = |to: BlockId| {
             let block = &self.function.blocks[to.index()];
@@ -322,6 +337,7 @@ impl<'l> Coarse<'l> {
         if let Some((lanes, to)) = ended {
             self.ended += u64::from(self.count(lanes)) * self.function.blocks[to.index()].cost;
             self.alive &= !lanes;
+            self.alive_count = u64::from(self.count(self.alive));
         }
         Some(next)
     }

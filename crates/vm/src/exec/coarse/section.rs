@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jit::{Frame, MOST_POINTERS};
+use jit::Frame;
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use smallvec::SmallVec;
 
@@ -22,9 +22,9 @@ pub(super) struct Section<'l> {
     /// The threads of a block that are there.
     alive: Mask,
     /// The host's addresses for each pointer.
-    pub pointers: SmallVec<[Affine; MOST_POINTERS]>,
+    pub pointers: SmallVec<[Affine; 4]>,
     /// The values of each even.
-    pub evens: SmallVec<[Affine; 8]>,
+    pub evens: SmallVec<[Affine; 2]>,
     /// The threads of a block for which each predicate holds.
     pub predicates: Vec<Mask>,
     pub words: Vec<Elements>,
@@ -126,7 +126,7 @@ impl<'l> Section<'l> {
             *place = repeated(lanes, of_block).0;
         }
         let mut strips = Strips::new(rows, parts, &self.code.evens);
-        strips.evens.clone_from(&self.evens);
+        strips.evens.extend_from_slice(&self.evens);
         strips.words = self.words.iter().map(|word| (word.array, word.step())).collect();
         strips.plan(&mut frame, self.pointers.iter().copied());
         for (index, pointer) in self.pointers.iter().enumerate() {
