@@ -70,7 +70,7 @@ impl Tiles {
         let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
         for _ in 0..rng.u8(..4) {
             let [d, a, b] = [(); 3].map(|()| rng.u8(..4));
-            line(match rng.u8(..7) {
+            line(match rng.u8(..8) {
                 4 => format!("mov.u32 %r{d}, {};", rng.u32(..9)),
                 // Nobody has written there, or others have.
                 5 if phase == 0 => format!("ld.shared.u32 %r{d}, [%s];\nbar.sync 0;"),
@@ -79,6 +79,11 @@ impl Tiles {
                 1 => format!("xor.b32 %r{d}, %r{a}, %i;"),
                 2 => format!(
                     "mov.b32 %f0, %r{a};\nmov.b32 %f1, %r{b};\nadd.f32 %f0, %f0, %f1;\nmov.b32 %r{d}, %f0;"
+                ),
+                // The host's NaN is not PTX's.
+                7 if shuffles => format!(
+                    "mov.b32 %f0, %r{a};\nmul.f32 %f0, %f0, 0f7F800000;\nsub.f32 %f0, %f0, %f0;\nmov.b32 %u, %f0;\n\
+                     shfl.sync.bfly.b32 %e, %u, 1, 31, -1;\nxor.b32 %r{d}, %r{b}, %e;"
                 ),
                 3 if shuffles => format!("shfl.sync.bfly.b32 %r{d}, %r{a}, {}, 31, -1;", 1 << rng.u8(..5)),
                 _ => format!("max.s32 %r{d}, %r{a}, %r{b};"),
