@@ -33,6 +33,7 @@ mod matrix;
 mod operations;
 mod registers;
 mod scalar;
+mod shifts;
 mod short;
 mod straight;
 mod strips;

@@ -174,7 +174,8 @@ impl Loop {
         for block in inside {
             let ops = &function.ops[block.ops.start as usize..block.ops.end as usize];
             let operations = ops.iter().enumerate().map(|(at, op)| {
-                let operation = Operation::of(op, width, accesses.len(), calls.len());
+                let shifts = Operation::of_shifts(&op.kind, literal).filter(|_| op.guard.is_none());
+                let operation = shifts.or_else(|| Operation::of(op, width, accesses.len(), calls.len()));
                 let operation = operation.or_else(|| Operation::of_warp(op, literal, calls.len()))?;
                 // Lanes that wait for what others add must give them a turn.
                 if matches!(operation, Operation::Atomic { dst: Some(_), .. }) {

@@ -173,6 +173,21 @@ pub(crate) enum Operation {
         src: [Slot; 2],
         addend: Option<Slot>,
     },
+    /// `high` shifted up by so many bits, from 1 to 31, and the upper bits of `low` behind it, all of 32 bits.
+    Funnel {
+        up: u32,
+        dst: Slot,
+        high: Slot,
+        low: Slot,
+    },
+    /// A value of 32 bits shifted up by `up` bits, and the result down by `down` bits, fewer than 32 each.
+    Field {
+        up: u32,
+        down: u32,
+        signed: bool,
+        dst: Slot,
+        src: Slot,
+    },
     /// A 32-bit value as a 64-bit one.
     Widen {
         signed: bool,
@@ -360,6 +375,8 @@ impl Operation {
             | Operation::Call { .. }
             | Operation::Convert { .. }
             | Operation::MulWide { .. }
+            | Operation::Funnel { .. }
+            | Operation::Field { .. }
             | Operation::Widen { .. }
             | Operation::Narrow { .. }
             | Operation::Resize { .. }

@@ -20,6 +20,7 @@ use crate::live::Liveness;
 use crate::loops::{Body, End, Loop, Parts, space_of};
 use crate::operation::{Access, Operation, Within};
 use crate::ranges::Slots;
+use crate::translate::is_heavy;
 use crate::{Host, MOST_PREDICATES, Native};
 
 use section::Section;
@@ -198,7 +199,7 @@ impl<'f> Finder<'f> {
             return Class::Even;
         }
         let (accesses, calls) = (self.section.accesses, self.section.calls.len());
-        let made = Operation::of_kind(&op.kind, |slot| self.width(slot), accesses, calls);
+        let made = self.made(&op.kind, accesses, calls);
         let of_warp =
             || Operation::of_warp(op, |slot| self.literal(slot), calls).filter(|made| self.gains(made));
         let Some(mut operation) = made.or_else(of_warp) else {
@@ -249,6 +250,13 @@ impl<'f> Finder<'f> {
         if suits { Class::Vector(operation) } else { Class::Other }
     }
 
+    /// What native code makes of an operation. `accesses`, `calls`: as for [`Operation::of`].
+    fn made(&self, kind: &OpKind, accesses: usize, calls: usize) -> Option<Operation> {
+        let shifts = Operation::of_shifts(kind, |slot| self.literal(slot));
+        let made = shifts.or_else(|| Operation::of_kind(kind, |slot| self.width(slot), accesses, calls));
+        made.filter(|made| !matches!(made, Operation::Call { .. }) || is_heavy(kind))
+    }
+
     /// Where all lanes change one element, the interpreter has it in a register, unless one operation does what all of them do.
     fn is_worth_native(&self, operation: &Operation, access: &Access) -> bool {
         match operation {
@@ -285,7 +293,8 @@ impl<'f> Finder<'f> {
     /// An operation that native code does not compute reads what operation `at` gives this slot.
     fn is_kept(&self, at: usize, slot: Slot) -> bool {
         let is_vector = |reader: usize| {
-            let operation = Operation::of(self.ops[reader], |slot| self.width(slot), 0, 0);
+            let reader_op = self.ops[reader];
+            let operation = self.made(&reader_op.kind, 0, 0).filter(|_| reader_op.guard.is_none());
             operation.is_some_and(|operation| match operation.access() {
                 Some(access) => access.base != slot,
                 None => self.flow(reader).defs.iter().any(|slot| self.kinds.anywhere().varies(*slot)),

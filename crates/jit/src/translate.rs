@@ -28,7 +28,7 @@ impl Operation {
         let made = match kind {
             OpKind::Pure { form, picks, function, dst, src } => {
                 let native = pure(form, picks, function, *dst, src, &width);
-                native.or_else(|| call(form, function, *dst, src, &width, calls))?
+                native.or_else(|| call(form, *dst, src, &width, calls))?
             }
             &OpKind::SelectPair { dst, pairs, preds } => Operation::SelectHalves { dst, src: pairs, preds },
             OpKind::Cvta { dst, src, space: Space::Global, .. } if width(*src) == width(*dst) => {
@@ -126,6 +126,29 @@ impl Operation {
         })
     }
 
+    /// A funnel shift by a literal, or a bit field at a literal place.
+    pub fn of_shifts(kind: &OpKind, literal: impl Fn(Slot) -> Option<u64>) -> Option<Operation> {
+        let OpKind::Pure { function, picks, dst: [Some(dst), None], src, .. } = kind else { return None };
+        let (&[low, high, distance], dst) = (&src[..], *dst) else { return None };
+        let distance = literal(distance)? as u32;
+        if *function == "integer::bfe" && picks.ty(0).bits() == 32 {
+            // Only the low 8 bits of the first bit's number and of the length count.
+            let (first, bits) = (literal(high)? as u32 & 0xff, distance & 0xff);
+            let (down, signed) = (32u32.checked_sub(bits).filter(|_| bits > 0)?, picks.ty(0).is_signed());
+            return Some(Operation::Field { up: down.checked_sub(first)?, down, signed, dst, src: low });
+        }
+        if *function != "logic::shf" {
+            return None;
+        }
+        let distance = if picks.has(Mod::Wrap) { distance % 32 } else { distance.min(32) };
+        let up = if picks.has(Mod::L) { distance } else { 32 - distance };
+        Some(match up {
+            0 => Operation::copy(dst, high, Width::W32),
+            32 => Operation::copy(dst, low, Width::W32),
+            _ => Operation::Funnel { up, dst, high, low },
+        })
+    }
+
     /// What a warp computes, all of whose lanes must take part: a shuffle whose distance and segments are literals, or a product of
     /// matrices. `calls`: as for [`Operation::of`].
     pub fn of_warp(op: &ir::Op, literal: impl Fn(Slot) -> Option<u64>, calls: usize) -> Option<Operation> {
@@ -170,7 +193,7 @@ impl Operation {
 }
 
 /// The most sources of an operation that a vector handler computes.
-const MOST_SOURCES: usize = 3;
+const MOST_SOURCES: usize = 4;
 
 /// Operations that take so long that a call hardly matters.
 const HEAVY: [&str; 14] = [
@@ -190,10 +213,14 @@ const HEAVY: [&str; 14] = [
     "integer::rem",
 ];
 
+/// Operations whose calls are no loss in straight-line code, where the interpreter would take all lanes through them.
+pub(crate) fn is_heavy(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Pure { function, .. } if HEAVY.contains(function))
+}
+
 /// A call of the vector handler of a pure operation.
 fn call(
     form: &Form,
-    function: &str,
     dst: [Option<Slot>; 2],
     src: &[Slot],
     width: impl Fn(Slot) -> Width,
@@ -201,7 +228,7 @@ fn call(
 ) -> Option<Operation> {
     let [Some(dst), None] = dst else { return None };
     let fits = |slot: &Slot| width(*slot) != Width::Pred;
-    let suits = HEAVY.contains(&function) && !form.carry.reads && !form.carry.writes;
+    let suits = !form.carry.reads && !form.carry.writes;
     (suits && src.len() <= MOST_SOURCES && src.iter().chain([&dst]).all(fits)).then(|| Operation::Call {
         index,
         dst,

@@ -57,6 +57,12 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::MulWide { signed, dst, src, addend } => {
                 self.each(self.chunks(dst), |this, chunk| this.mul_wide(signed, dst, src, addend, chunk))
             }
+            Operation::Funnel { up, dst, high, low } => {
+                self.each(self.parts, |this, part| this.funnel(up, dst, [high, low], part))
+            }
+            Operation::Field { up, down, signed, dst, src } => {
+                self.each(self.parts, |this, part| this.field([up, down], signed, dst, src, part))
+            }
             Operation::Widen { signed, dst, src } => self.each(self.chunks(dst), |this, chunk| {
                 this.widen(signed, src, chunk, H::SCRATCH)?;
                 this.define((dst, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, true))

@@ -15,6 +15,7 @@ impl Operation {
             Operation::Float { src, .. } | Operation::Mixed { src, .. } => src[..2].to_vec(),
             Operation::Bits { op, src, .. } => src[..if op.is_unary() { 1 } else { 2 }].to_vec(),
             Operation::MulWide { src, addend, .. } => src.iter().copied().chain(*addend).collect(),
+            Operation::Funnel { high, low, .. } => vec![*high, *low],
             Operation::Compare { src, with, .. } => src.iter().copied().chain(with.map(|(_, c)| c)).collect(),
             Operation::Select { src: [a, b], pred, .. } => vec![*a, *b, *pred],
             Operation::CompareHalves { src, .. }
@@ -29,6 +30,7 @@ impl Operation {
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Shuffle { src, .. }
+            | Operation::Field { src, .. }
             | Operation::Resize { src, .. }
             | Operation::Unpack { src, .. }
             | Operation::FromHalf { src, .. }
@@ -57,6 +59,7 @@ impl Operation {
                 all(src);
                 all(addend.as_mut_slice());
             }
+            Operation::Funnel { high, low, .. } => (*high, *low) = (to(*high), to(*low)),
             Operation::Compare { src, with, .. } => {
                 all(src);
                 with.iter_mut().for_each(|(_, slot)| *slot = to(*slot));
@@ -83,6 +86,7 @@ impl Operation {
             | Operation::Convert { src, .. }
             | Operation::Widen { src, .. }
             | Operation::Shuffle { src, .. }
+            | Operation::Field { src, .. }
             | Operation::Resize { src, .. }
             | Operation::Unpack { src, .. }
             | Operation::FromHalf { src, .. }
@@ -126,6 +130,8 @@ impl Operation {
             | Operation::Call { dst, .. }
             | Operation::Convert { dst, .. }
             | Operation::MulWide { dst, .. }
+            | Operation::Funnel { dst, .. }
+            | Operation::Field { dst, .. }
             | Operation::Widen { dst, .. }
             | Operation::Narrow { dst, .. }
             | Operation::Resize { dst, .. }

@@ -415,7 +415,23 @@ impl Writer {
             "cos.approx",
         ]);
         let halves = pick(&["f16x2", "bf16x2"]);
-        match rng.u8(..43) {
+        let funnel =
+            format!("shf.{}.{}.b32 {wd}", ["l", "r"][rng.usize(..2)], ["wrap", "clamp"][rng.usize(..2)]);
+        match rng.u8(..48) {
+            47 => format!("bfe.{ty} {wd}, {wa}, {}, {}", rng.u8(..34), rng.u8(..34)),
+            43 | 44 => format!("{funnel}, {xa}, {wb}, {}", rng.u8(..40)),
+            45 => format!("{funnel}, {xa}, {wb}, {wc}"),
+            46 => match rng.u8(..9) {
+                0 => format!("bfe.{ty} {wd}, {wa}, {wd}, {}", rng.u8(..40)),
+                1 => format!("bfi.b32 {wd}, {wa}, {wb}, {}, {wd}", rng.u8(..40)),
+                2 => format!("popc.b32 {wd}, {xa}"),
+                3 => format!("clz.b32 {wd}, {xa}"),
+                4 => format!("brev.b32 {wd}, {xa}"),
+                5 => format!("prmt.b32 {wd}, {xa}, {wb}, {wc}"),
+                6 => format!("sad.{ty} {wd}, {wa}, {wb}, {wc}"),
+                7 => format!("lop3.b32 {wd}, {wa}, {wb}, {wc}, {}", rng.u8(..)),
+                _ => format!("copysign.f32 {d}, {a}, {b}"),
+            },
             41 => format!("setp.{compare}.{halves} {both}, {wd}, %r0"),
             42 => format!(
                 "setp.{compare}.{halves} %p2|%p3, {wd}, %r1;\nmov.b32 {{%h0, %h1}}, {wd};\n\
