@@ -160,7 +160,7 @@ fn result(source: &Loop, operation: &Operation, known: impl Fn(Slot) -> Option<K
     };
     let form = match operation {
         // All lanes load the same elements, and compute the same numbers.
-        Operation::Load { .. } if all_uniform => Some(Form::UNIFORM),
+        Operation::Load { access, .. } if all_uniform && !source.is_local(access) => Some(Form::UNIFORM),
         Operation::Float { op, wide, .. } if all_uniform && op.is_scalar(*wide) => Some(Form::UNIFORM),
         Operation::Offset { wide, .. } => Some(forms[0].of_width(*wide)),
         Operation::Widen { .. } => Some(forms[0]),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ir::{Function, OpKind, SimpleOp, Slot, SlotKind, Touch};
-use isa::{Form, Picks};
+use isa::{Form, Picks, Space};
 
 /// How the lanes' values of a slot may be alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,6 +208,8 @@ impl Flow {
             OpKind::Pure { form, picks, .. } if steps(form, picks) => Some(Kind::Even),
             OpKind::Simple(SimpleOp::Copy { .. } | SimpleOp::Offset { .. } | SimpleOp::Resize { .. })
             | OpKind::Cvta { .. } => Some(Kind::Even),
+            // Each lane has its own local memory.
+            OpKind::Load(load) if load.address.space == Space::Local => None,
             OpKind::Load(_) => Some(Kind::Uniform),
             kind => kind.computes().then_some(Kind::Uniform),
         };

@@ -251,6 +251,11 @@ impl Loop {
         (found.predicates.len() <= MOST_PREDICATES).then_some(found)
     }
 
+    /// The access is to local memory.
+    pub(crate) fn is_local(&self, access: &crate::operation::Access) -> bool {
+        self.accesses.get(access.index).is_some_and(|access| access.space == Space::Local)
+    }
+
     /// `live`: the slots that are live at the start of some basic block; `live_out`: behind them; `live_in`: at the start of the
     /// first one.
     pub(crate) fn of_parts(

@@ -98,6 +98,8 @@ pub struct Frame {
     pub regions: [Region; MOST_ACCESSES],
     /// What is added to `host` of each region at the end of a run.
     pub strides: [usize; MOST_ACCESSES],
+    /// The words of a row of local memory: one for each lane of the gang. Region hosts are its first row.
+    pub local_lanes: u64,
     /// Finds a region for the lanes of [`Frame::asking`], and says whether it has. The number: of the access.
     pub find_region: extern "C" fn(*mut Frame, usize) -> bool,
     /// Computes one of [`Loop::calls`](crate::Loop::calls).
@@ -168,6 +170,7 @@ impl Default for Frame {
             ahead: [0; MOST_POINTERS],
             regions: [Region::NONE; MOST_ACCESSES],
             strides: [0; MOST_ACCESSES],
+            local_lanes: 0,
             find_region: none,
             call: nothing,
             context: std::ptr::null_mut(),

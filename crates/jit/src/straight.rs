@@ -232,6 +232,7 @@ impl<'f> Finder<'f> {
         }
         let suits = match operation.access() {
             Some(access) if !self.is_worth_native(&operation, access) => false,
+            Some(_) if space_of(&op.kind) == Some(Space::Local) => false,
             Some(access) => {
                 // The interpreter keeps what is the same in all lanes as one number, addresses among them: it knows those before
                 // the code runs.

@@ -102,6 +102,7 @@ impl Operation {
         let (dst, src) = (atomic.dst, atomic.a);
         let suits = matches!(access.bytes, 4 | 8)
             && atomic.vector == 0
+            && atomic.address.space != Space::Local
             && (dst.is_none() || matches!(op, Change::Add | Change::AddFloat | Change::AddFlushed));
         suits.then_some(Operation::Atomic { op, access, shared: !own, dst, src, guard: None })
     }
@@ -244,10 +245,16 @@ fn access(
     width: impl Fn(Slot) -> Width,
 ) -> Option<Access> {
     let Base::Slot(base) = address.base else { return None };
-    let suits = matches!(address.space, Space::Global | Space::Generic | Space::Shared | Space::Const);
     let wide = width(base) == Width::W64;
+    let suits = match address.space {
+        Space::Global | Space::Generic | Space::Const => wide,
+        Space::Shared => true,
+        // A row of it has one word of each lane.
+        Space::Local => bytes == 4 && count == 1,
+        _ => false,
+    };
     let offset = i32::try_from(address.offset).ok()?;
-    (suits && matches!(bytes, 1 | 2 | 4 | 8) && (wide || address.space == Space::Shared)).then_some(Access {
+    (suits && matches!(bytes, 1 | 2 | 4 | 8)).then_some(Access {
         index,
         base,
         offset: offset.into(),

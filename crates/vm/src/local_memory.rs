@@ -14,6 +14,17 @@ pub(crate) struct LocalMemory {
     stack: Words,
 }
 
+/// Where the frames or the stack are, until they grow.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// The first address.
+    pub start: u64,
+    /// Bytes of each lane.
+    pub bytes: u64,
+    /// The word at the first address, in all lanes, and behind them the next words.
+    pub rows: *mut u32,
+}
+
 /// The frames or the stack.
 #[derive(Default)]
 struct Words {
@@ -52,6 +63,22 @@ impl LocalMemory {
     /// Makes the first `bytes` of the stack valid.
     pub fn grow_stack(&mut self, bytes: u64) {
         self.stack.grow(bytes, self.lanes);
+    }
+
+    /// The words of a row.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Its parts. `writes`: any word may be written.
+    pub fn parts(&mut self, writes: bool) -> [Part; 2] {
+        [(0, &mut self.frames), (STACK_BASE, &mut self.stack)].map(|(start, part)| {
+            let words = part.words.len() / self.lanes;
+            if writes {
+                part.written = words;
+            }
+            Part { start, bytes: 4 * words as u64, rows: part.words.as_mut_ptr() }
+        })
     }
 
     /// Zeroes all of it, as at the start of a block.

@@ -21,6 +21,9 @@ use crate::straight::Straight;
 /// Bytes that the host fetches at once.
 const LINE: i32 = 64;
 
+/// How the places of one word of local memory step.
+const LOCAL: Form = Form { step: 4, span: 64 };
+
 /// The greatest step of short elements of which two vectors hold those of a group.
 const MOST_STRIDE: i64 = 8;
 
@@ -64,6 +67,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             Some(straight) => self.pointers[straight.places[access.index].0]?,
             None => *self.forms.get(&access.base)?,
         };
+        if self.source.is_local(access) && form != Form::UNIFORM {
+            return None;
+        }
         let bytes = i64::from(access.bytes * access.count);
         let aligned = bytes.count_ones() == 1 && form.step % bytes == 0 && form.span % bytes == 0;
         (aligned && form.bounds(self.groups).is_some()).then_some(form)
@@ -160,6 +166,9 @@ impl<H: HostVectors> Emitter<'_, H> {
                 }
                 None => {
                     self.check_even(access, form)?;
+                    if self.source.is_local(&access) {
+                        return Ok(Places::Even(LOCAL, rcx, 0));
+                    }
                     (rcx, 0, self.source.accesses[access.index].write)
                 }
             };
@@ -253,11 +262,22 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.asm.jae(outside)?;
         }
         self.asm.set_label(&mut fits)?;
+        if self.source.is_local(&access) {
+            self.asm.imul_2(rcx, qword_ptr(rdi + offset_of!(Frame, local_lanes)))?;
+            self.add_lanes_before()?;
+        }
         let host = self.region(access, offset_of!(Region, host));
         self.asm.add(rcx, host)?;
         self.stubs.push(Stub { label: outside, kind: Kind::Exact { access, form, fits, ask } });
         self.stubs.push(Stub { label: ask, kind: Kind::Ask { access, addresses: Vec::new(), again, leave } });
         Ok(())
+    }
+
+    /// Adds the bytes of a row of local memory that are of lanes before this strip to `rcx`. Changes `rdx`.
+    fn add_lanes_before(&mut self) -> Result {
+        self.asm.mov(rdx, qword_ptr(rdi + offset_of!(Frame, strip)))?;
+        self.asm.imul_3(rdx, rdx, LOCAL.span as i32 * self.groups as i32)?;
+        Ok(self.asm.add(rcx, rdx)?)
     }
 
     fn check_each(&mut self, access: Access) -> Result<Places> {
@@ -269,6 +289,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let unaligned = if wide { bytes - 1 } else { (bytes - 1) | (bytes - 1) << 32 };
         let unaligned = self.asm.constant([unaligned; 8]);
         let other = if H::NEEDS_ANOTHER { Some(self.temporary()?) } else { None };
+        let local = if self.source.is_local(&access) { Some(self.temporary()?) } else { None };
         // All registers have been found: none moves behind this.
         let leave = self.leave()?;
 
@@ -297,7 +318,22 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.jnz(ask)?;
         let host = self.region(access, offset_of!(Region, host));
         self.asm.mov(rcx, host)?;
-        self.block.free_vectors.extend(other);
+        if let Some(lanes) = local {
+            self.asm.broadcast_place(lanes, qword_ptr(rdi + offset_of!(Frame, local_lanes)), wide)?;
+            for (chunk, &offset) in offsets.iter().enumerate() {
+                let first = chunk * H::lanes(wide);
+                let at = |lane: usize| LOCAL.offset(0, first + lane) as u64;
+                let own: [u64; 8] = std::array::from_fn(|i| match wide {
+                    true => at(i),
+                    false => at(2 * i) | at(2 * i + 1) << 32,
+                });
+                let own = self.asm.constant(own);
+                self.asm.multiply(offset, lanes, wide)?;
+                self.asm.add_place(offset.into(), H::SCRATCH, own, wide)?;
+            }
+            self.add_lanes_before()?;
+        }
+        self.block.free_vectors.extend(other.into_iter().chain(local));
         self.stubs.push(Stub { label: ask, kind: Kind::Ask { access, addresses, again, leave } });
         Ok(if wide { Places::Wide(offsets) } else { Places::Narrow(offsets) })
     }

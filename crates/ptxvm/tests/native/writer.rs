@@ -25,6 +25,8 @@ pub struct Writer {
     registers: usize,
     /// Operations and accesses of 8 and 16 bits are among them.
     shorts: bool,
+    /// Threads have local memory.
+    locals: bool,
 }
 
 impl Writer {
@@ -40,8 +42,8 @@ impl Writer {
 
     fn kernel(seed: u64, body: fn(&mut Writer)) -> String {
         let registers = if seed % 3 == 1 { REGISTERS } else { 5 };
-        let (rng, shorts) = (Rng::with_seed(seed), seed % 4 == 3);
-        let mut writer = Writer { rng, text: String::new(), labels: 0, registers, shorts };
+        let (rng, shorts, locals) = (Rng::with_seed(seed), seed % 4 == 3, seed % 5 < 2);
+        let mut writer = Writer { rng, text: String::new(), labels: 0, registers, shorts, locals };
         let results = 4 * RESULTS;
         // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory.
         write!(
@@ -49,7 +51,7 @@ impl Writer {
             ".version 9.0\n.target sm_100\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
              .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>, %o<3>; .reg .b16 %h<4>;\n\
-             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in, %k, %g; .shared .b32 sh[{}];\n\
+             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in, %k, %g, %lw; .shared .b32 sh[{}];\n.reg .b32 %ln; .local .b32 lm[{OWN}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
              mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
              ld.param.u64 %in, [in];\nld.param.u64 %b, [out];\nmad.wide.u32 %b, %i, {results}, %b;\n\
@@ -89,6 +91,12 @@ impl Writer {
         for i in 0..OWN {
             writeln!(writer.text, "st.shared.b32 [%s+{}], %r{};", 4 * THREADS * i, i % registers).unwrap();
         }
+        if locals {
+            writer.text.push_str("mov.u64 %lw, lm;\nmov.u32 %ln, lm;\n");
+            for i in 0..OWN {
+                writeln!(writer.text, "st.local.b32 [%lw+{}], %r{};", 4 * i, (i + 1) % registers).unwrap();
+            }
+        }
         body(&mut writer);
         // A second way out of all loops.
         writer.text.push_str("xor.b32 %r4, %r4, %r3;\nadd.f32 %f4, %f4, %f3;\nZ:\n");
@@ -125,6 +133,10 @@ impl Writer {
         // What is in shared memory.
         for i in 0..OWN {
             let text = format!("ld.shared.b32 %r0, [%s+{}];\nxor.b32 %t, %t, %r0;\n", 4 * THREADS * i);
+            writer.text.push_str(&text);
+        }
+        for i in (0..OWN).filter(|_| locals) {
+            let text = format!("ld.local.b32 %r0, [%lw+{}];\nmad.lo.u32 %t, %t, 3, %r0;\n", 4 * i);
             writer.text.push_str(&text);
         }
         writer.text.push_str("st.global.u32 [%b+96], %t;\nret;\n}\n");
@@ -220,6 +232,9 @@ impl Writer {
         if self.shorts && self.rng.bool() {
             return self.short_access();
         }
+        if self.locals && self.rng.u8(..3) == 0 {
+            return self.local_access();
+        }
         let rng = &mut self.rng;
         let (i, element) = (rng.usize(..self.registers), rng.usize(..OWN));
         let (r, f, d) = (format!("%r{i}"), format!("%f{i}"), format!("%d{}", i % 2));
@@ -266,6 +281,22 @@ impl Writer {
                 "and.b32 %t, {r}, {};\nmul.wide.u32 %w, %t, 4;\nadd.s64 %w, %w, %n;\nst.global.b32 [%w], {r}",
                 OWN - 1
             ),
+        }
+    }
+
+    /// Of one word for all threads, or of each thread's choice.
+    fn local_access(&mut self) -> String {
+        let rng = &mut self.rng;
+        let (r, word, own) =
+            (format!("%r{}", rng.usize(..self.registers)), 4 * rng.usize(..OWN), 4 * (OWN - 1));
+        let choice = format!("and.b32 %t, {r}, {own};\n");
+        match rng.u8(..6) {
+            0 => format!("st.local.b32 [%lw+{word}], {r}"),
+            1 => format!("ld.local.b32 {r}, [%lw+{word}]"),
+            2 => format!("{choice}cvt.u64.u32 %w, %t;\nadd.s64 %w, %w, %lw;\nst.local.b32 [%w], %r2"),
+            3 => format!("{choice}cvt.u64.u32 %w, %t;\nadd.s64 %w, %w, %lw;\nld.local.u32 {r}, [%w]"),
+            4 => format!("{choice}add.u32 %t, %t, %ln;\nst.local.b32 [%t], %r1"),
+            _ => format!("{choice}add.u32 %t, %t, %ln;\nld.local.b32 {r}, [%t]"),
         }
     }
 

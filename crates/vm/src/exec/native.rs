@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use ir::BlockId;
+use isa::Space;
 use jit::{Form, Frame, Held};
 use lanes::{LaneArgs, ProductScratch, WarpProduct};
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
@@ -28,6 +29,7 @@ use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Gang, Path};
 use crate::affine::{Affine, LaneRows};
 use crate::code::{Compiled, Kind, Lap, MatrixOp, NativeLoop, Op, Turn, WarpOp};
+use crate::local_memory::Part;
 use crate::registers::{SlotRef, Window};
 use crate::shared::Shared;
 
@@ -65,6 +67,7 @@ struct Context<'r, 'g> {
     native: &'r NativeLoop,
     code: &'r Compiled,
     regions: &'r mut [Option<KnownRegion>],
+    local: [Part; 2],
     /// See [`Strips::by_block`].
     by_block: bool,
 }
@@ -182,6 +185,14 @@ impl Gang<'_> {
         frame.fuel = frame.share;
         (frame.find_region, frame.call) = (find_region, call);
         let mut regions = std::mem::take(&mut self.caches.regions);
+        // Calls of functions move local memory.
+        let is_local = |access: &jit::Access| access.space == Space::Local;
+        for (known, access) in regions[accesses.clone()].iter_mut().zip(&native.plan.accesses) {
+            *known = known.filter(|_| !is_local(access));
+        }
+        let writes = native.plan.accesses.iter().any(|access| is_local(access) && access.write);
+        let local = self.local.parts(writes);
+        frame.local_lanes = self.local.lanes() as u64;
 
         // The lanes that are at the start of each basic block of the loop.
         let mut inside: SmallVec<[Mask; 8]> = SmallVec::from_elem(Mask::EMPTY, blocks);
@@ -197,7 +208,7 @@ impl Gang<'_> {
             }
             frame.left = 0;
             let known = &mut regions[accesses.clone()];
-            let mut context = Context { gang: self, shared, native, code, regions: known, by_block };
+            let mut context = Context { gang: self, shared, native, code, regions: known, local, by_block };
             frame.context = (&raw mut context).cast();
             // SAFETY: the code was made for the machine's vectors. The words are arrays with room for the elements of all
             // groups; those that the loop writes are the gang's own. Regions are memory of the launch that holds the access,
@@ -438,6 +449,14 @@ impl Context<'_, '_> {
                 return None;
             }
             (least, greatest) = (least.min(address), greatest.max(address));
+        }
+        if space == Space::Local {
+            let end = greatest.checked_add(bytes)?;
+            let fits = |part: &&Part| least >= part.start && end - part.start <= part.bytes;
+            let part = self.local.iter().find(fits)?;
+            let region =
+                jit::Region { start: part.start, room: part.bytes - bytes + 1, host: part.rows.cast() };
+            return Some(KnownRegion { region, stride: 0 });
         }
         let request = Request { space, bytes, write, span };
         let region = self.gang.region(self.shared, &request, least, greatest)?;
