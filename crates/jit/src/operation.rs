@@ -473,10 +473,18 @@ impl Operation {
         matches!(self, Operation::Store { .. } | Operation::Atomic { .. })
     }
 
-    /// The lanes that access memory, of an operation without results.
-    pub fn guard(&mut self) -> Option<&mut Option<Guard>> {
+    /// A place for the lanes that access memory, in an operation without results.
+    pub fn guard_mut(&mut self) -> Option<&mut Option<Guard>> {
         match self {
             Operation::Store { guard, .. } | Operation::Atomic { guard, dst: None, .. } => Some(guard),
+            _ => None,
+        }
+    }
+
+    /// The lanes that access memory, if not all do.
+    pub fn guard(&self) -> Option<Guard> {
+        match self {
+            Operation::Store { guard, .. } | Operation::Atomic { guard, .. } => *guard,
             _ => None,
         }
     }

@@ -209,7 +209,7 @@ impl<'f> Finder<'f> {
             (None, None) => true,
             (Some(lanes), None) if operation.access().is_some() => {
                 let varies = self.kinds.varies(lanes.slot);
-                match operation.guard() {
+                match operation.guard_mut() {
                     Some(guard) if varies => {
                         *guard = Some(lanes);
                         true
@@ -218,12 +218,12 @@ impl<'f> Finder<'f> {
                 }
             }
             (Some(_), None) => self.selects(&operation) && !alike,
-            (None, Some(lanes)) => match operation.guard() {
+            (None, Some(lanes)) => match operation.guard_mut() {
                 Some(guard) => {
                     *guard = Some(lanes);
                     true
                 }
-                None => operation.access().is_none_or(|_| !operation.writes()) && self.selects(&operation),
+                None => !operation.writes() && self.selects(&operation),
             },
             (Some(_), Some(_)) => false,
         };
@@ -238,13 +238,13 @@ impl<'f> Finder<'f> {
                 // the code runs.
                 let is_kept =
                     alike && some.is_none() && operation.defs().iter().any(|slot| self.is_kept(at, *slot));
-                let is_kept = is_kept || !access.bytes_fit();
+                let fits = access.bytes_fit();
                 let within = self.section.ranges.of_access(access);
                 let varies = self.kinds.varies(access.base);
                 if let Some(access) = operation.access_mut() {
                     access.within = within.filter(|_| varies);
                 }
-                !is_kept && (!varies || within.is_some())
+                fits && !is_kept && (!varies || within.is_some())
             }
             None => true,
         };
@@ -466,7 +466,7 @@ impl<'f> Finder<'f> {
         for (operation, op) in section.operations.iter().zip(&section.vector) {
             let Some(access) = operation.access() else { continue };
             let (space, write) = (space_of(&op.kind)?, operation.writes());
-            let of_all = op.guard.filter(|_| operation.clone().guard().is_none_or(|guard| guard.is_none()));
+            let of_all = op.guard.filter(|_| operation.guard().is_none());
             guards.extend(of_all.filter(|guard| !guards.contains(guard)));
             let bytes = u64::from(access.bytes * access.count);
             let even = Within { base: access.base, low: 0, high: 0 };

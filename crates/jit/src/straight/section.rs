@@ -45,8 +45,7 @@ impl Section {
     pub fn hinders(&self, op: &ir::Op, operation: &Operation) -> bool {
         let is_renamed = |slot: &Slot| self.renamed.contains_key(slot);
         let hinders = |guard: Guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed);
-        let is_of_lanes = operation.clone().guard().is_some_and(|guard| guard.is_some());
-        operation.access().is_some() && !is_of_lanes && op.guard.is_some_and(hinders)
+        operation.access().is_some() && operation.guard().is_none() && op.guard.is_some_and(hinders)
     }
 
     /// The slot that has the value of a slot now.

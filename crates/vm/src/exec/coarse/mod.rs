@@ -139,7 +139,7 @@ impl<'l> Coarse<'l> {
             computed: Computed::default(),
             arrays: Arrays::default(),
             shared: None,
-            all: Mask::EMPTY,
+            all: Mask::first(launch.config().block_threads() as usize),
             alive: Mask::EMPTY,
             alive_count: 0,
             ended: 0,
@@ -217,9 +217,6 @@ impl<'l> Coarse<'l> {
     fn enter(&mut self, rows: LaneRows, ctaids: ([[u32; 3]; 2], Option<usize>)) -> Option<()> {
         let (function, launch) = (self.function, self.launch);
         let special = |special| affine(special, launch, ctaids, 0, rows);
-        if rows.block_lanes() != self.rows.block_lanes() || self.all.is_empty() {
-            self.all = Mask::first(rows.block_lanes());
-        }
         self.rows = rows;
         (self.alive, self.alive_count, self.ended) = (Mask::ALL, rows.block_lanes() as u64, 0);
         self.sections.clear();
