@@ -10,7 +10,11 @@ const TEXT: &str = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .ent
     st.global.u32 [%a], %w;\nst.global.b128 [%a], %q;\nret;\n}\n";
 
 fn lower(options: &Options) -> (Vec<String>, Function) {
-    let source = diag::SourceFile::new("test.ptx", TEXT);
+    lower_text(TEXT, options)
+}
+
+fn lower_text(text: &str, options: &Options) -> (Vec<String>, Function) {
+    let source = diag::SourceFile::new("test.ptx", text);
     let (tree, parsed) = syntax::parse(&source);
     let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     let program = ir::lower(module.unwrap_or_else(|| panic!("{diagnostics:?}")), options);
@@ -44,6 +48,19 @@ fn every_pass_can_be_left_out() {
     }
     assert_eq!(Options::without("liveness"), None);
     assert_eq!(Options::default(), Options::ALL);
+}
+
+#[test]
+fn the_prologue_computes_alike_values_once() {
+    let text = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 out) {\n\
+        .reg .u64 %a, %b; .reg .u32 %t, %u, %v; .shared .u32 s[4];\n\
+        mov.u64 %a, s;\nmov.u64 %b, s;\nmov.u32 %t, %tid.x;\nadd.u32 %u, %t, 5;\nadd.u32 %v, %t, 6;\n\
+        st.shared.u32 [%a], %u;\nst.shared.u32 [%b], %v;\nret;\n}\n";
+    let function = lower_text(text, &Options::ALL).1;
+    let is_address = |op: &&ir::Op| matches!(op.kind, OpKind::AddressOf { .. });
+    assert_eq!(function.prologue.iter().filter(is_address).count(), 1);
+    let is_sum = |op: &&ir::Op| matches!(op.kind, OpKind::Pure { .. });
+    assert_eq!(function.prologue.iter().filter(is_sum).count(), 2, "of different numbers");
 }
 
 #[test]

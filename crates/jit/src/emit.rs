@@ -84,7 +84,7 @@ type Result<T = ()> = std::result::Result<T, Refused>;
 /// a slot steps at the start of the loop.
 pub(crate) fn emit(source: &Loop, host: crate::Host, form: impl Fn(Slot) -> Option<Form>) -> Option<Native> {
     // What a warp computes needs all its lanes.
-    let fewest = if operations(&source.bodies).any(Operation::is_of_warp) { 2 } else { 1 };
+    let fewest = if source.whole_warps { 2 } else { 1 };
     match host {
         crate::Host::Avx512 => {
             // Two groups hide each other's latencies, but not those of values that have no register.

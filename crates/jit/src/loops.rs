@@ -53,6 +53,8 @@ pub struct Loop {
     pub accesses: Vec<Access>,
     /// The operations that vector handlers compute: basic block, counted from the first one, and operation.
     pub calls: Vec<(usize, usize)>,
+    /// All lanes of each warp must be there, since they exchange values.
+    pub whole_warps: bool,
     /// The slots of 4 and 8 bytes that pass between basic blocks, or into the loop.
     pub(crate) words: Vec<Value>,
     pub(crate) bodies: Vec<Body>,
@@ -303,7 +305,9 @@ impl Loop {
             info.is_some_and(|info| info.kind == SlotKind::Invariant) && kinds.is_uniform(*slot)
         };
         let fixed = slots().filter(is_fixed).collect();
+        let whole_warps = operations(&bodies).any(Operation::is_of_warp);
         Loop {
+            whole_warps,
             blocks,
             exits,
             predicates,

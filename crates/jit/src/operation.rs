@@ -285,8 +285,8 @@ pub(crate) enum Operation {
     Atomic {
         op: Change,
         access: Access,
-        /// Other host threads may access the element meanwhile.
-        shared: bool,
+        /// By a locked instruction of the host: other host threads may access the element meanwhile.
+        locked: bool,
         /// The element before the operation.
         dst: Option<Slot>,
         src: Slot,

@@ -5,9 +5,10 @@
 //! code: it takes a strip of lanes through all of them, with the values in registers of the host. Between them may stand
 //! operations of the first kind, if they can as well run before.
 //!
-//! Accesses to memory are among them if their addresses step evenly: the interpreter checks them for all lanes before the code
-//! runs, so no lane leaves it. Accesses at the same register share one pointer. An access with a guard is one if the guard is the
-//! same in all lanes: native code runs only where it holds.
+//! Accesses to memory are among them if their addresses step evenly, or are within bounds that the operations themselves show
+//! (`ranges`): the interpreter checks them for all lanes before the code runs, so no lane leaves it. Accesses at the same register
+//! share one pointer. A load with a guard is one if the guard is the same in all lanes: native code runs only where it holds. Stores
+//! and atomic operations may be those of some lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ pub struct Straight {
     pub calls: Vec<usize>,
     /// What the accesses to memory have in common.
     pub pointers: Vec<Pointer>,
-    /// The guards of accesses. Native code is for launches where all of them hold in all lanes.
+    /// The guards of accesses that are the same in all lanes. Native code is for launches where all of them hold.
     pub guards: Vec<Guard>,
     /// All lanes of each warp must be there, since they exchange values.
     pub whole_warps: bool,

@@ -3,7 +3,8 @@
 //! Straight-line code ends where a basic block ends: at a shuffle, which begins one, and at a branch. A *trace* goes on there, if the
 //! branch is likely to lead all lanes the same way, or around one basic block, which is then executed by some of the lanes
 //! (if-conversion). What is the same in all lanes, or steps evenly, is computed first, into temporaries, and with it the way of all
-//! branches. So before the trace has an effect it is known to be the right one; otherwise the lanes go on as if there were none.
+//! branches. So before the trace has an effect it is known to be the right one; otherwise the lanes go on as if there were none. Which lanes
+//! execute a basic block that a branch leads around may be known only to native code, which then counts their instructions.
 
 use std::collections::BTreeSet;
 

@@ -104,7 +104,7 @@ impl Operation {
             && atomic.vector == 0
             && atomic.address.space != Space::Local
             && (dst.is_none() || matches!(op, Change::Add | Change::AddFloat | Change::AddFlushed));
-        suits.then_some(Operation::Atomic { op, access, shared: !own, dst, src, guard: None })
+        suits.then_some(Operation::Atomic { op, access, locked: !own, dst, src, guard: None })
     }
 
     /// The low `bits` bits of a slot, extended or cut off to the width of another.

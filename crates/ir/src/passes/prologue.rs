@@ -6,7 +6,6 @@
 //! block, is there once.
 
 use std::collections::HashMap;
-use std::mem::discriminant;
 
 use check::module::Param;
 use isa::SpecialValue;
@@ -100,9 +99,8 @@ impl Alike {
             Touch::Def => results.push(std::mem::replace(slot, Slot(u32::MAX))),
         });
         let known = self.known.entry(sources).or_default();
-        let is_same = |kind: &OpKind| discriminant(kind) == discriminant(&plain.kind) && *kind == plain.kind;
         let mut last = known.iter().rev().take(MOST_ALIKE);
-        if let Some((_, others)) = last.find(|(kind, _)| is_same(kind)) {
+        if let Some((_, others)) = last.find(|(kind, _)| *kind == plain.kind) {
             self.renamed.extend(results.into_iter().zip(others.iter().copied()));
             return None;
         }

@@ -18,8 +18,8 @@ use crate::operation::{Access, Change};
 #[derive(Clone, Copy)]
 pub(super) struct Update {
     pub op: Change,
-    /// Other host threads may access the elements.
-    pub shared: bool,
+    /// By locked instructions: other host threads may access the elements.
+    pub locked: bool,
     pub dst: Option<Slot>,
     pub src: Slot,
     /// Often all lanes are there, where the code does not know it.
@@ -131,16 +131,16 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// Changes the element of one lane, by a literal or by the value at `element`, which the element before the operation replaces.
     fn change(
         &mut self,
-        Update { op, shared, dst, .. }: Update,
+        Update { op, locked, dst, .. }: Update,
         place: AsmMemoryOperand,
         element: AsmMemoryOperand,
         (literal, wide): (Option<i32>, bool),
     ) -> Result {
         if op.is_float() {
-            self.add_float(shared, dword_ptr(place), dword_ptr(element))?;
+            self.add_float(locked, dword_ptr(place), dword_ptr(element))?;
         } else if let Some(value) = literal {
             let place = if wide { qword_ptr(place) } else { dword_ptr(place) };
-            if shared {
+            if locked {
                 // The next instruction is atomic.
                 let _ = self.asm.lock();
             }
@@ -152,13 +152,13 @@ impl<H: HostVectors> Emitter<'_, H> {
             }
         } else if wide {
             self.asm.mov(r11, qword_ptr(element))?;
-            self.change_by_r11(op, (shared, dst.is_some()), qword_ptr(place), true)?;
+            self.change_by_r11(op, (locked, dst.is_some()), qword_ptr(place), true)?;
             if dst.is_some() {
                 self.asm.mov(qword_ptr(element), r11)?;
             }
         } else {
             self.asm.mov(r11d, dword_ptr(element))?;
-            self.change_by_r11(op, (shared, dst.is_some()), dword_ptr(place), false)?;
+            self.change_by_r11(op, (locked, dst.is_some()), dword_ptr(place), false)?;
             if dst.is_some() {
                 self.asm.mov(dword_ptr(element), r11d)?;
             }
@@ -170,11 +170,11 @@ impl<H: HostVectors> Emitter<'_, H> {
     fn change_by_r11(
         &mut self,
         op: Change,
-        (shared, exchanges): (bool, bool),
+        (locked, exchanges): (bool, bool),
         place: AsmMemoryOperand,
         wide: bool,
     ) -> Result {
-        if shared {
+        if locked {
             // The next instruction is atomic.
             let _ = self.asm.lock();
         }
@@ -195,7 +195,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// Adds the number at `element`, which that before the operation replaces. Changes `eax` and `r11`.
-    fn add_float(&mut self, shared: bool, place: AsmMemoryOperand, element: AsmMemoryOperand) -> Result {
+    fn add_float(&mut self, locked: bool, place: AsmMemoryOperand, element: AsmMemoryOperand) -> Result {
         let sum = low_number(H::SCRATCH)?;
         let [mut again, mut is_number] = std::array::from_fn(|_| self.asm.create_label());
         self.asm.mov(eax, place)?;
@@ -207,7 +207,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.jnp(is_number)?;
         self.asm.mov(r11d, NAN_BITS)?;
         self.asm.set_label(&mut is_number)?;
-        if shared {
+        if locked {
             self.asm.lock().cmpxchg(place, r11d)?;
             self.asm.jne(again)?;
         } else {
@@ -217,7 +217,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// All lanes change one element by one value.
-    fn atomic_of_one(&mut self, Update { op, shared, dst, src, .. }: Update, access: Access) -> Result {
+    fn atomic_of_one(&mut self, Update { op, locked, dst, src, .. }: Update, access: Access) -> Result {
         let suits = op.combines() && dst.is_none() && self.is_uniform(src);
         if !suits {
             return Err(Refused);
@@ -238,7 +238,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         let place = self.lane_place(&places, 0, 0)?;
         let wide = access.bytes == 8;
         let place = if wide { qword_ptr(place) } else { dword_ptr(place) };
-        self.change_by_r11(op, (shared, false), place, wide)?;
+        self.change_by_r11(op, (locked, false), place, wide)?;
         self.asm.set_label(&mut none)?;
         self.asm.pop(r11)?;
         self.block.free_vectors.extend(places.registers());

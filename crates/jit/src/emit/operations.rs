@@ -96,9 +96,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             Operation::Load { access, signed, ref dst } => self.load(access, signed, dst),
             Operation::Store { access, ref src, guard: None } => self.store(access, src),
             Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
-            Operation::Atomic { op, access, shared, dst, src, guard } => {
+            Operation::Atomic { op, access, locked, dst, src, guard } => {
                 let often_all = guard.is_some() && self.asm.has_all();
-                let update = Update { op, shared, dst, src, often_all };
+                let update = Update { op, locked, dst, src, often_all };
                 match guard {
                     None => self.atomic(update, access),
                     Some(guard) => self.for_some(guard, None, |this| this.atomic(update, access)),

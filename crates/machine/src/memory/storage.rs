@@ -15,7 +15,7 @@ const KEPT: std::ops::RangeInclusive<usize> = 1 << 17..=(1 << 25) + ALIGN as usi
 /// The most bytes that are kept in total.
 const KEPT_BYTES: usize = 1 << 26;
 
-/// From this size on, the host is asked for pages of 2 MiB. Small pages cost a kernel that goes through 200 MB a quarter of its time.
+/// From this size on, the host is asked for pages of 2 MiB. Small pages cost a kernel that goes through 200 MB a fifth of its time.
 #[cfg(all(target_os = "linux", not(miri)))]
 const LARGE: usize = 1 << 22;
 

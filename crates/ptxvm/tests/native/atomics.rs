@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 use ptxvm::{Engine, HostPath, Module};
 
-use super::coarse::{Outcome, run};
-use super::{native_paths, seeds};
+use super::coarse::{Outcome, assert_same, run, ways};
+use super::seeds;
 
 /// `k(in, out, c)`: `out` has counters that all threads share, and behind them an element for each thread.
 struct Counters {
@@ -184,15 +184,10 @@ fn random_kernels_with_counters_are_those_of_the_reference_engine() {
         let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let expected = kernel.run(&module, Engine::Reference, None, 1);
         assert!(expected.0.is_ok(), "{:?}\n{text}", expected.0);
-        let ways = native_paths()
-            .into_iter()
-            .flat_map(|path| [(Engine::Native, path, 1), (Engine::Native, path, 2)]);
-        for (engine, path, threads) in ways.chain([(Engine::Interpreter, HostPath::Portable, 1)]) {
+        for (engine, path, threads) in ways() {
             let found = kernel.run(&module, engine, Some(path), threads);
             let name = format!("kernel {seed}, {engine:?}, {}, {threads} host threads", path.name());
-            assert_eq!(found.0, expected.0, "{name}\n{text}");
-            let differs = found.1.iter().zip(&expected.1).position(|(found, expected)| found != expected);
-            assert_eq!(differs, None, "first element of {name}\n{text}");
+            assert_same(&found, &expected, &name, text);
         }
     }
 }

@@ -202,6 +202,20 @@ impl Elementwise {
     }
 }
 
+/// Asserts that a launch ended as that of the reference engine did, with the same memory.
+pub(super) fn assert_same(found: &Outcome, expected: &Outcome, name: &str, text: &str) {
+    assert_eq!(found.0, expected.0, "{name}\n{text}");
+    let differs = found.1.iter().zip(&expected.1).position(|(found, expected)| found != expected);
+    assert_eq!(differs, None, "first element of {name}\n{text}");
+}
+
+/// Native code on each path with one and two host threads, and the interpreter.
+pub(super) fn ways() -> impl Iterator<Item = (Engine, HostPath, usize)> {
+    let native =
+        native_paths().into_iter().flat_map(|path| [1, 2].map(|threads| (Engine::Native, path, threads)));
+    native.chain([(Engine::Interpreter, HostPath::Portable, 1)])
+}
+
 /// Runs `k(in, out, numbers...)`. The second part of the memory: elements of the output; and of the last argument: the host's path
 /// and threads.
 pub(super) fn run(

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 use ptxvm::{Device, Engine, HostPath, Module};
 
-use super::coarse::{Outcome, run};
+use super::coarse::{Outcome, assert_same, run, ways};
 use super::{native_paths, seeds};
 
 /// `k(in, out, c)`: each thread has an element of each.
@@ -159,10 +159,7 @@ fn random_kernels_with_barriers_are_those_of_the_reference_engine() {
         let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let expected = kernel.run(&module, Engine::Reference, None, 1);
         faults += u64::from(expected.0.is_err());
-        let ways = native_paths()
-            .into_iter()
-            .flat_map(|path| [(Engine::Native, path, 1), (Engine::Native, path, 2)]);
-        for (engine, path, threads) in ways.chain([(Engine::Interpreter, HostPath::Portable, 1)]) {
+        for (engine, path, threads) in ways() {
             let found = kernel.run(&module, engine, Some(path), threads);
             let name = format!("kernel {seed}, {engine:?}, {}, {threads} host threads", path.name());
             assert_eq!(
@@ -173,9 +170,7 @@ fn random_kernels_with_barriers_are_those_of_the_reference_engine() {
                 expected.0
             );
             if found.0.is_ok() {
-                assert_eq!(found.0, expected.0, "{name}\n{text}");
-                let differs = found.1.iter().zip(&expected.1).position(|(found, expected)| found != expected);
-                assert_eq!(differs, None, "first thread of {name}\n{text}");
+                assert_same(&found, &expected, &name, text);
             }
         }
     }

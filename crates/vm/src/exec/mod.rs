@@ -290,7 +290,7 @@ impl<'l> Gang<'l> {
             let mut trace = block.trace.as_deref();
             if let Some(native) = &block.native
                 && !O::WATCHES
-                && self.runs_native(native)
+                && self.runs_native(native, path.mask)
                 && let Some(code) = native.code(|slot| self.native_form(window, slot))
             {
                 changed = true;

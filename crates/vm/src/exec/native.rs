@@ -132,13 +132,15 @@ impl Gang<'_> {
         form(signed(affine, slot), self.registers.rows())
     }
 
-    /// Whether a loop runs as native code now. Otherwise it may be measured.
-    pub(super) fn runs_native(&mut self, native: &NativeLoop) -> bool {
+    /// Whether these lanes run a loop as native code now. Otherwise it may be measured.
+    pub(super) fn runs_native(&mut self, native: &NativeLoop, lanes: Mask) -> bool {
         let rows = self.registers.rows();
         // The accesses of a call are those of one CTA.
         let fits = native.plan.accesses.is_empty()
             || rows.blocks() == 1
             || rows.block_lanes().is_multiple_of(2 * GROUP_LANES);
+        // Parts of a warp would leave it before they exchange values, and come back without having done anything.
+        let fits = fits && (!native.plan.whole_warps || lanes.is_whole_warps_of(self.alive));
         match native.turn(self.launch.native_code) {
             _ if !fits => false,
             Turn::Native => true,
