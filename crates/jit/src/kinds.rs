@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ir::{Function, OpKind, SimpleOp, Slot, SlotKind, Touch};
+use ir::{Base, Function, Load, OpKind, SimpleOp, Slot, SlotKind, Touch};
 use isa::{Form, Picks, Space};
 
 /// How the lanes' values of a slot may be alike.
@@ -15,12 +15,26 @@ pub(crate) enum Kind {
     Varies,
 }
 
+/// What is known of values that all lanes load from one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loads {
+    /// They are alike.
+    Alike,
+    /// Nothing, since the lanes are of many blocks, and the address may be one of each block's own memory.
+    Vary,
+}
+
+/// It loads a parameter of the kernel.
+pub(crate) fn is_of_param(load: &Load) -> bool {
+    matches!(load.address.base, Base::KernelParam(_))
+}
+
 /// The kind of every slot of a function: the best that all its definitions allow. The interpreter may find less.
 pub(crate) struct Kinds(Vec<Kind>);
 
 impl Kinds {
     /// `steps`: whether an instruction makes values that step evenly from lane to lane of such values.
-    pub fn of(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Kinds {
+    pub fn of(function: &Function, loads: Loads, steps: impl Fn(&Form, &Picks) -> bool) -> Kinds {
         // Which special registers are the same in all lanes does not matter here: none is a literal.
         let start = function.slots.iter().map(|info| match info.kind {
             SlotKind::Special(_) => Kind::Even,
@@ -37,7 +51,7 @@ impl Kinds {
             });
         }
         let operations = function.prologue.iter().chain(&function.ops);
-        let operations: Vec<_> = operations.map(|op| Flow::of(op, &steps)).collect();
+        let operations: Vec<_> = operations.map(|op| Flow::of(op, loads, &steps)).collect();
         let mut readers = vec![Vec::new(); function.slots.len()];
         for (index, op) in operations.iter().enumerate() {
             op.uses.iter().for_each(|slot| readers[slot.index()].push(index));
@@ -86,8 +100,13 @@ pub(crate) struct Starts<'f> {
 
 impl<'f> Starts<'f> {
     /// `kinds`: those of the function.
-    pub fn of(function: &'f Function, kinds: &'f Kinds, steps: impl Fn(&Form, &Picks) -> bool) -> Starts<'f> {
-        let flows = function.ops.iter().map(|op| Flow::of(op, &steps)).collect();
+    pub fn of(
+        function: &'f Function,
+        kinds: &'f Kinds,
+        loads: Loads,
+        steps: impl Fn(&Form, &Picks) -> bool,
+    ) -> Starts<'f> {
+        let flows = function.ops.iter().map(|op| Flow::of(op, loads, &steps)).collect();
         let mut starts =
             Starts { function, kinds, flows, live: vec![BTreeMap::new(); function.blocks.len()] };
         if let (Some(block), Some(live)) = (function.blocks.first(), starts.live.first_mut()) {
@@ -148,6 +167,11 @@ impl Here<'_> {
         self.of(slot) == Kind::Uniform
     }
 
+    /// The slot, which is none of the function's, has one value in all lanes.
+    pub fn add_uniform(&mut self, slot: Slot) {
+        self.changed.insert(slot, Kind::Uniform);
+    }
+
     /// Those that hold at every place.
     pub fn anywhere(&self) -> &Kinds {
         self.starts.kinds
@@ -198,7 +222,7 @@ impl Flow {
         if self.keeps.is_some_and(|kind| uses <= kind) { uses } else { Kind::Varies }
     }
 
-    fn of(op: &ir::Op, steps: impl Fn(&Form, &Picks) -> bool) -> Flow {
+    fn of(op: &ir::Op, loads: Loads, steps: impl Fn(&Form, &Picks) -> bool) -> Flow {
         let (mut uses, mut defs) = (Vec::new(), Vec::new());
         op.clone().visit(&mut |slot, touch| match touch {
             Touch::Use => uses.push(*slot),
@@ -210,6 +234,7 @@ impl Flow {
             | OpKind::Cvta { .. } => Some(Kind::Even),
             // Each lane has its own local memory.
             OpKind::Load(load) if load.address.space == Space::Local => None,
+            OpKind::Load(load) if loads == Loads::Vary && !is_of_param(load) => None,
             OpKind::Load(_) => Some(Kind::Uniform),
             kind => kind.computes().then_some(Kind::Uniform),
         };

@@ -51,7 +51,7 @@ use ir::Slot;
 pub use forms::Form;
 pub use loops::{Access, Loop, Value, loops, uniform};
 pub use native::{Even, Frame, Held, Lanes, Native, Point, Region, SPILLED, Steps};
-pub use sections::{StraightBlocks, straight};
+pub use sections::{Sections, StraightCode, straight};
 pub use straight::{Item, MOST_POINTERS, Pointer, Straight, Visited};
 pub use traces::Trace;
 

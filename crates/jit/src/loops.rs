@@ -8,7 +8,7 @@ use diag::Span;
 use ir::{BlockId, Function, MemoryOp, OpKind, Slot, SlotKind, Terminator, Width};
 use isa::{Form, Picks, Space};
 
-use crate::kinds::Kinds;
+use crate::kinds::{Kinds, Loads};
 use crate::operation::Operation;
 use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_PREDICATES};
 
@@ -125,7 +125,7 @@ pub fn uniform(
     function: &Function,
     steps: impl Fn(&Form, &Picks) -> bool,
 ) -> impl Fn(Slot) -> Option<crate::Form> {
-    let (kinds, count) = (Kinds::of(function, steps), function.slots.len());
+    let (kinds, count) = (Kinds::of(function, Loads::Alike, steps), function.slots.len());
     move |slot| (slot.index() < count && kinds.is_uniform(slot)).then_some(crate::Form::UNIFORM)
 }
 
@@ -139,7 +139,7 @@ pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<
     }
     candidates.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let kinds = OnceCell::new();
-    let kinds = || kinds.get_or_init(|| Kinds::of(function, &steps));
+    let kinds = || kinds.get_or_init(|| Kinds::of(function, Loads::Alike, &steps));
     let mut found: Vec<Loop> = Vec::new();
     for range in candidates {
         let apart = found.last().is_none_or(|last| last.blocks.end <= range.start);

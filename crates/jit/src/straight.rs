@@ -13,19 +13,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use diag::Span;
-use ir::{Base, Block, Function, Guard, MemoryOp, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
+use ir::{Block, Function, Guard, MemoryOp, OpKind, SimpleOp, Slot, SlotKind, Touch, Width};
 use isa::Space;
 
-use crate::kinds::{Flow, Here, Kind, Starts};
+use crate::kinds::{Flow, Here, Kind, Starts, is_of_param};
 use crate::live::Liveness;
-use crate::loops::{Body, End, Loop, Parts, space_of};
-use crate::operation::{Access, Operation, Within};
+use crate::loops::{Loop, space_of};
+use crate::operation::{Access, Operation};
 use crate::ranges::Slots;
 use crate::translate::is_heavy;
-use crate::{Host, MOST_PREDICATES, Native};
+use crate::{Host, Native};
 
+pub(crate) use addresses::Addresses;
 use section::Section;
 
+mod addresses;
+mod plan;
 mod section;
 
 /// The most registers with addresses.
@@ -144,6 +147,7 @@ pub(crate) struct Finder<'f> {
     section: Section,
     /// The section may turn out not to run when what is even has been computed: that is written to temporaries only.
     tentative: bool,
+    addresses: &'f Addresses,
     temporaries: &'f mut Vec<Width>,
 }
 
@@ -154,9 +158,11 @@ impl<'f> Finder<'f> {
         host: Host,
         path: &[Visited],
         starts: &'f Starts<'f>,
+        addresses: &'f Addresses,
         temporaries: &'f mut Vec<Width>,
     ) -> Finder<'f> {
-        let kinds = starts.at(path[0].block);
+        let mut kinds = starts.at(path[0].block);
+        addresses.slots().for_each(|slot| kinds.add_uniform(slot));
         let (mut indices, mut some) = (Vec::new(), Vec::new());
         for (at, visited) in path.iter().enumerate() {
             for index in visited.of(function).ops.clone() {
@@ -176,7 +182,20 @@ impl<'f> Finder<'f> {
         let flows = indices.iter().enumerate().map(|(at, &index)| (at, (kinds.flow(index), guarded(at))));
         let live = Liveness::of(function, path[path.len() - 1].of(function), flows);
         let (items, section, tentative) = (Vec::new(), Section::default(), path.len() > 1);
-        Finder { function, host, indices, ops, some, kinds, live, items, section, tentative, temporaries }
+        Finder {
+            function,
+            host,
+            indices,
+            ops,
+            some,
+            kinds,
+            live,
+            items,
+            section,
+            tentative,
+            addresses,
+            temporaries,
+        }
     }
 
     fn flow(&self, at: usize) -> &Flow {
@@ -193,8 +212,7 @@ impl<'f> Finder<'f> {
     pub fn class(&self, at: usize) -> Class {
         let op = &self.ops[at];
         let alike = self.kinds.result(self.indices[at]) != Kind::Varies;
-        let of_param =
-            matches!(&op.kind, OpKind::Load(load) if matches!(load.address.base, Base::KernelParam(_)));
+        let of_param = matches!(&op.kind, OpKind::Load(load) if is_of_param(load));
         let some = self.some[at];
         if op.guard.or(some).is_none() && (op.kind.computes() || of_param) && alike {
             return Class::Even;
@@ -254,6 +272,7 @@ impl<'f> Finder<'f> {
 
     /// What native code makes of an operation. `accesses`, `calls`: as for [`Operation::of`].
     fn made(&self, kind: &OpKind, accesses: usize, calls: usize) -> Option<Operation> {
+        let kind = &*self.addresses.resolved(kind);
         let shifts = Operation::of_shifts(kind, |slot| self.literal(slot));
         let made = shifts.or_else(|| Operation::of_kind(kind, |slot| self.width(slot), accesses, calls));
         made.filter(|made| !matches!(made, Operation::Call { .. }) || is_heavy(kind))
@@ -397,13 +416,18 @@ impl<'f> Finder<'f> {
 
     /// A slot that the section does not use yet.
     fn temporary(&mut self, width: Width) -> Slot {
-        let free = (self.section.taken..self.temporaries.len()).find(|&at| self.temporaries[at] == width);
-        let index = free.unwrap_or_else(|| {
-            self.temporaries.push(width);
-            self.temporaries.len() - 1
-        });
+        let slot = |index: usize| Slot((self.function.slots.len() + index) as u32);
+        let is_free = |&at: &usize| {
+            self.temporaries[at] == width && self.addresses.slots().all(|address| address != slot(at))
+        };
+        let free = (self.section.taken..self.temporaries.len()).find(is_free);
+        let index = free.unwrap_or(self.temporaries.len());
         self.section.taken = index + 1;
-        Slot((self.function.slots.len() + index) as u32)
+        let found = slot(index);
+        if index == self.temporaries.len() {
+            self.temporaries.push(width);
+        }
+        found
     }
 
     /// Adds operation `at` to those of native code.
@@ -428,6 +452,12 @@ impl<'f> Finder<'f> {
     }
 
     fn add_operation(&mut self, at: usize, operation: Operation) {
+        if let Some(access) = operation.access()
+            && let Some(address) = self.addresses.operation(access.base, self.ops[at])
+            && !self.section.before.iter().any(|op| op.kind == address.kind)
+        {
+            self.section.before.push(address);
+        }
         let range = self.section.ranges.result(&operation, self);
         self.section.ranges.define(&operation.defs(), range);
         self.section.add(at, self.ops[at], operation, &self.kinds);
@@ -458,81 +488,6 @@ impl<'f> Finder<'f> {
             ir::Op { guard: None, kind, span }
         };
         live.map(copy).collect()
-    }
-
-    /// What native code does for a section that ends before operation `at`.
-    fn plan(&self, section: &Section, at: usize) -> Option<Straight> {
-        let (mut pointers, mut places): (Vec<Pointer>, Vec<(usize, i32)>) = (Vec::new(), Vec::new());
-        let mut guards = Vec::new();
-        for (operation, op) in section.operations.iter().zip(&section.vector) {
-            let Some(access) = operation.access() else { continue };
-            let (space, write) = (space_of(&op.kind)?, operation.writes());
-            let of_all = op.guard.filter(|_| operation.guard().is_none());
-            guards.extend(of_all.filter(|guard| !guards.contains(guard)));
-            let bytes = u64::from(access.bytes * access.count);
-            let even = Within { base: access.base, low: 0, high: 0 };
-            let Within { base, low, high } = access.within.unwrap_or(even);
-            let (least, end) = (access.offset + low, access.offset + high + bytes as i64);
-            let is_same =
-                |other: &Pointer| other.base == base && other.space == space && other.write == write;
-            let index = pointers.iter().position(is_same).unwrap_or_else(|| {
-                let narrow = self.width(base) == Width::W32;
-                let span = op.span;
-                pointers.push(Pointer { base, space, write, align: bytes, least, end, narrow, span });
-                pointers.len() - 1
-            });
-            let pointer = &mut pointers[index];
-            pointer.align = pointer.align.max(bytes);
-            (pointer.least, pointer.end) = (pointer.least.min(least), pointer.end.max(end));
-            places.push((index, i32::try_from(access.offset).ok()?));
-        }
-        if pointers.len() > MOST_POINTERS {
-            return None;
-        }
-        let (mut defined, mut live_in) = (BTreeSet::new(), BTreeSet::new());
-        for operation in &section.operations {
-            // The pointers have the addresses that step evenly. Their registers may become those of values.
-            let addresses = usize::from(operation.access().is_some_and(|access| access.within.is_none()));
-            let uses = operation.uses().into_iter().skip(addresses);
-            live_in.extend(uses.filter(|slot| !defined.contains(slot)));
-            defined.extend(operation.defs());
-        }
-        let is_over = |slot: &Slot| section.renamed.contains_key(slot);
-        let live_out: BTreeSet<Slot> =
-            defined.iter().copied().filter(|slot| self.live.before(at, *slot) && !is_over(slot)).collect();
-        let spans = section.vector.iter().map(|op| op.span);
-        let body = Body {
-            spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
-            operations: section.operations.clone(),
-            starts: Vec::new(),
-            needed: live_out.clone(),
-            end: End::Jump(1),
-            cost: 0,
-            weight: 1,
-        };
-        let (exits, accesses, calls) = (Vec::new(), Vec::new(), Vec::new());
-        let parts = Parts { blocks: 0..1, exits, bodies: vec![body], accesses, calls };
-        let width = |slot| self.width(slot);
-        let source = Loop::of_parts(
-            self.function,
-            self.kinds.anywhere(),
-            width,
-            parts,
-            &live_in,
-            &live_out,
-            live_in.clone(),
-        );
-        (source.predicates.len() <= MOST_PREDICATES).then(|| Straight {
-            operations: section.vector.clone(),
-            calls: section.calls.clone(),
-            pointers,
-            guards,
-            whole_warps: section.operations.iter().any(Operation::is_of_warp),
-            is_small: section.operations.len() < LEAST_OPERATIONS,
-            places,
-            source,
-            varying: section.varying.clone(),
-        })
     }
 }
 

@@ -13,7 +13,7 @@ use isa::{CmpOp, SpecialValue};
 
 use crate::Host;
 use crate::kinds::{Here, Starts};
-use crate::straight::{Class, Finder, Straight, Visited};
+use crate::straight::{Addresses, Class, Finder, Straight, Visited};
 
 /// The most basic blocks of a trace.
 const MOST_BLOCKS: usize = 32;
@@ -36,11 +36,12 @@ pub struct Trace {
 }
 
 /// The traces of a function. None begins where another one comes through, or with a basic block that only jumps.
-/// `temporaries`: as [`StraightBlocks::temporaries`](crate::StraightBlocks::temporaries).
+/// `temporaries`: as [`StraightCode::temporaries`](crate::StraightCode::temporaries).
 pub(crate) fn traces(
     function: &Function,
     host: Host,
     starts: &Starts,
+    addresses: &Addresses,
     temporaries: &mut Vec<Width>,
 ) -> Vec<Trace> {
     let (mut found, ways) = (Vec::new(), Ways::of(function));
@@ -52,7 +53,7 @@ pub(crate) fn traces(
         }
         let mut path = ways.candidates(starts, first);
         while path.len() > 1 {
-            match Finder::new(function, host, &path, starts, temporaries).trace(&path) {
+            match Finder::new(function, host, &path, starts, addresses, temporaries).trace(&path) {
                 Ok(trace) => {
                     path[1..].iter().for_each(|visited| passed[visited.block as usize] = true);
                     found.extend(trace);

@@ -18,7 +18,7 @@ use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta::{Cta, Progress};
 use crate::cta_batch::CtaBatch;
-use crate::exec::{Observer, Step};
+use crate::exec::{Observer, Step, Stopped};
 use crate::members::Members;
 use crate::run::Run;
 
@@ -55,6 +55,11 @@ impl<'l> Cluster<'l> {
             let first = self.launch.block_of_cluster(cluster, rank);
             cta.start(CtaBatch { first, blocks: 1, stride: 1 })
         })
+    }
+
+    /// Goes on with blocks that have stopped, of which those of this CTA batch begin with number `first`. They have just been started.
+    pub fn resume(&mut self, stopped: &Stopped, first: usize) {
+        self.ctas.iter_mut().for_each(|cta| cta.resume(stopped, first));
     }
 
     /// Gives every block a time slice.

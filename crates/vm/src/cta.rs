@@ -11,7 +11,7 @@ use sem::tensor_memory::Misuse;
 use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta_batch::CtaBatch;
-use crate::exec::{Gang, Observer, SliceEnd, Step, Wait};
+use crate::exec::{Gang, Observer, SliceEnd, Step, Stopped, Wait};
 use crate::limits::BUDGET;
 use crate::limits::Stop;
 use crate::run::Run;
@@ -62,6 +62,12 @@ impl<'l> Cta<'l> {
         self.random =
             self.launch.config().schedule.unwrap_or(0) ^ batch.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.gangs.iter_mut().try_for_each(|gang| gang.start(batch, &mut self.shared))
+    }
+
+    /// As [`Cluster::resume`](crate::cluster::Cluster::resume). All threads are in one gang.
+    pub fn resume(&mut self, stopped: &Stopped, first: usize) {
+        debug_assert_eq!(self.gangs.len(), 1);
+        self.gangs.iter_mut().for_each(|gang| gang.resume(stopped, first, &mut self.shared));
     }
 
     /// Gives every gang a time slice.

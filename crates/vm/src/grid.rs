@@ -12,9 +12,9 @@ use crate::affine::LaneRows;
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cta::{Progress, next_random};
-use crate::cta_batch::CtaBatches;
+use crate::cta_batch::{CtaBatch, CtaBatches};
 use crate::deadlock::{Deadlock, Share};
-use crate::exec::{Coarse, Observer, Recorder, Watcher, most_lanes};
+use crate::exec::{Coarse, Observer, Recorder, Stopped, Watcher, most_lanes};
 use crate::footprint::Footprint;
 use crate::run::Run;
 
@@ -408,11 +408,13 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
             let Work { next, share, coarse_share, entwined, batches: CtaBatches { count, .. }, .. } =
                 self.work;
-            let share = match &self.coarse {
+            let likely = self.coarse.as_ref().and_then(|coarse| coarse.share(*coarse_share));
+            let share = match likely {
                 // A host thread with blocks in flight may have no room for many more.
-                _ if !self.flight.is_empty() || entwined.load(Ordering::Relaxed) => 1,
-                Some(coarse) if coarse.is_likely() => *coarse_share,
-                _ => *share,
+                _ if !self.flight.is_empty() => 1,
+                Some(share) => share,
+                None if entwined.load(Ordering::Relaxed) => 1,
+                None => *share,
             };
             let first = next.fetch_add(share, Ordering::Relaxed).min(*count);
             self.taken = first..(first + share).min(*count);
@@ -420,21 +422,49 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     }
 
     /// Runs some of the CTA batches that have been taken, if they can run without a gang.
-    fn run_taken(&mut self) -> bool {
+    fn run_taken(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, ref batches, .. } = *self.work;
-        let Some(coarse) = &mut self.coarse else { return false };
+        let Some(coarse) = &mut self.coarse else { return Ok(false) };
         if !self.flight.is_empty() || launch.limits.look(0).is_some() {
-            return false;
+            return Ok(false);
         }
+        let first = self.taken.start;
         let Some(done) = coarse.run(batches, &mut self.taken) else {
             if coarse.gives_up() {
                 self.coarse = None;
             }
-            return false;
+            return Ok(false);
         };
         self.steps += done.instructions;
-        launch.config().report_ended(done.blocks);
-        true
+        match done.stopped {
+            Some(stopped) => self.resume(&stopped, first..self.taken.start)?,
+            None => launch.config().report_ended(done.blocks),
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the blocks of these CTA batches, which have stopped.
+    fn resume(&mut self, stopped: &Stopped, batches: Range<u64>) -> Result<(), (u64, LaunchError)> {
+        let mut before = 0;
+        for batch in batches {
+            let batch = self.work.batches.members(batch);
+            let mut flight = self.start(batch)?;
+            flight.cluster.resume(stopped, before);
+            before += batch.blocks;
+            self.flight.push_back(flight);
+        }
+        self.start_more = false;
+        Ok(())
+    }
+
+    /// A CTA batch at the start of the kernel.
+    fn start(&mut self, batch: CtaBatch) -> Result<Flight<'l>, (u64, LaunchError)> {
+        let Work { launch, code, rows, .. } = *self.work;
+        let (block, blocks) = (batch.first, batch.blocks);
+        let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
+        cluster.start(batch).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+        let (spinning, blocked, slices, patience) = (false, false, 0, PATIENCE);
+        Ok(Flight { block, blocks, cluster, spinning, blocked, slices, patience })
     }
 
     /// The next CTA batch to start.
@@ -506,27 +536,14 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
 
     /// Gives one block a time slice. Returns false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
-        let Work { launch, code, rows, .. } = *self.work;
+        let launch = self.work.launch;
         if self.start_more && self.has_room() {
             self.take();
-            if self.run_taken() {
+            if self.run_taken()? {
                 return Ok(true);
             }
             if let Some(batch) = self.next_batch() {
-                let batch = self.work.batches.members(batch);
-                let (block, blocks) = (batch.first, batch.blocks);
-                let mut cluster =
-                    self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
-                cluster.start(batch).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-                let flight = Flight {
-                    block,
-                    blocks,
-                    cluster,
-                    spinning: false,
-                    blocked: false,
-                    slices: 0,
-                    patience: PATIENCE,
-                };
+                let flight = self.start(self.work.batches.members(batch))?;
                 self.flight.push_front(flight);
             }
         }

@@ -48,7 +48,7 @@ fn has_code(module: &Module) -> bool {
     let consecutive = |_| Some(Form { step: 8, span: 128 });
     jit::Host::ALL.iter().all(|&host| {
         functions.iter().any(|function| {
-            let blocks = jit::straight(function, host, |_, _| true).blocks;
+            let blocks = jit::straight(function, host, |_, _| true).of_gang.blocks;
             let mut sections = blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
             sections
                 .any(|section| section.operations.len() > 5 && section.compile(host, consecutive).is_some())

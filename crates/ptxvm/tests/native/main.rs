@@ -22,6 +22,7 @@ mod directed;
 mod doubles;
 mod locals;
 mod shorts;
+mod solo;
 mod tiles;
 mod traces;
 mod warps;
@@ -124,7 +125,7 @@ fn random_loops_are_those_of_the_reference_engine() {
 fn random_straight_code_is_that_of_the_reference_engine() {
     are_those_of_the_reference_engine(Writer::straight, |function, host| {
         let consecutive = |_| Some(jit::Form { step: 4, span: 64 });
-        let blocks = jit::straight(function, host, |_, _| true).blocks;
+        let blocks = jit::straight(function, host, |_, _| true).of_gang.blocks;
         let mut sections = blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
         sections.any(|section| section.compile(host, consecutive).is_some())
     });

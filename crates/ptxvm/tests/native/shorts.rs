@@ -236,7 +236,7 @@ fn has_code(module: &Module) -> bool {
     let consecutive = |_| Some(Form { step: 4, span: 64 });
     jit::Host::ALL.iter().all(|&host| {
         functions.iter().any(|function| {
-            let blocks = jit::straight(function, host, |_, _| true).blocks;
+            let blocks = jit::straight(function, host, |_, _| true).of_gang.blocks;
             let sections: Vec<_> =
                 blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section).collect();
             matches!(&sections[..], [section]

@@ -255,7 +255,10 @@ fn random_traces_are_those_of_the_reference_engine() {
         let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let functions = module.program().functions.iter().flatten();
         traced += u64::from(
-            functions.map(|f| jit::straight(f, jit::Host::Avx2, |_, _| true).traces.len()).sum::<usize>() > 0,
+            functions
+                .map(|f| jit::straight(f, jit::Host::Avx2, |_, _| true).of_gang.traces.len())
+                .sum::<usize>()
+                > 0,
         );
         let expected = kernel.run(&module, Engine::Reference, None, 1);
         let native = native_paths().into_iter().flat_map(|path| [(path, 1), (path, 2)]);
@@ -328,7 +331,7 @@ fn a_trace_that_begins_with_a_branch_keeps_what_other_lanes_need() {
     let module = Module::from_ptx(text).expect("a module");
     let mut functions = module.program().functions.iter().flatten();
     let begins = |f: &ir::Function| {
-        let traces = jit::straight(f, jit::Host::Avx2, |_, _| true).traces;
+        let traces = jit::straight(f, jit::Host::Avx2, |_, _| true).of_gang.traces;
         traces.iter().any(|trace| f.blocks[trace.path[0].block as usize].ops.is_empty())
     };
     assert!(functions.any(begins), "no trace begins with a branch");

@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use check::module::{Body, Prototype};
 use ir::{MapOperands, ShufflePattern, SimpleOp};
@@ -47,7 +48,6 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: boo
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
     let (chains, native_accesses) = (counts.chains.get(), counts.native_accesses.get());
-    let coarsens = AtomicBool::new(false);
     Code {
         functions,
         callable,
@@ -57,7 +57,9 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: boo
         pure_operations,
         chains,
         native_accesses,
-        coarsens,
+        gangs: AtomicU32::new(0),
+        coarsens: AtomicBool::new(false),
+        waits: AtomicBool::new(false),
         is_too_long: AtomicBool::new(false),
     }
 }
@@ -165,6 +167,7 @@ impl<'a> Builder<'a> {
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
         Function {
             blocks,
+            all: self.slots.clone(),
             slots: self.slots.len() as u32,
             bytes: self.bytes,
             constants,
@@ -222,6 +225,8 @@ impl<'a> Builder<'a> {
             native: None,
             straight: None,
             trace: None,
+            of_blocks: None,
+            ways: [OnceLock::new(), OnceLock::new()],
             slice_cost: slice_cost(block),
         }
     }

@@ -19,16 +19,18 @@ mod straight;
 mod tensor_memory;
 mod tiled;
 mod trace;
+mod way;
 
 use std::ops::Deref;
-use std::sync::atomic::AtomicBool;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use diag::Span;
 use ir::{AtomicOp, BlockId, ShufflePattern, Width};
 use isa::{Opcode, Picks, Space};
 use lanes::LaneFn;
-use machine::Special;
 use machine::mask::Mask;
+use machine::{NativeCode, Special};
 use sem::PureFn;
 use sem::texture::{Lookup, SurfaceAccess};
 use smallvec::SmallVec;
@@ -46,10 +48,11 @@ pub(crate) use native::{Compiled, NativeLoop, native_host};
 pub(crate) use pace::{Lap, Turn};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::affine;
-pub(crate) use straight::{CompiledStraight, Straight, StraightBlock, Visit, Word};
+pub(crate) use straight::{CompiledStraight, OfBlocks, Straight, StraightBlock, Visit, Word};
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 pub(crate) use trace::Trace;
+pub(crate) use way::Way;
 
 pub(crate) type Guard = ir::Guard<SlotRef>;
 pub(crate) type Returned = ir::Returned<SlotRef>;
@@ -253,14 +256,27 @@ pub(crate) struct Block {
     pub straight: Option<Box<StraightBlock>>,
     /// Present if it and others may run as native code together.
     pub trace: Option<Box<Trace>>,
+    /// How some threads may go alone to where the others are, by whether they take the branch that ends the basic block.
+    pub ways: [OnceLock<Option<Box<Way>>>; 2],
+    /// Present if the threads of many blocks have code apart.
+    pub of_blocks: Option<Box<OfBlocks>>,
     /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
     pub slice_cost: i64,
     /// Instructions of the basic block, as counted for each thread.
     pub cost: u64,
 }
 
+impl Block {
+    /// Whether the slot with this index is live at the start.
+    pub fn is_live(&self, slot: u32) -> bool {
+        self.live_in.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+}
+
 pub(crate) struct Function {
     pub blocks: Vec<Block>,
+    /// All its slots, by index.
+    pub all: Vec<SlotRef>,
     /// Size of the register window: slots and bytes.
     pub slots: u32,
     pub bytes: u64,
@@ -295,10 +311,25 @@ pub(crate) struct Code {
     pub chains: usize,
     /// Number of accesses in loops that may run as native code, and of pointers in straight-line code.
     pub native_accesses: usize,
+    /// How many gangs have run, until native code is worth compiling.
+    pub gangs: AtomicU32,
     /// Threads of many blocks have run without a gang, the last time this was tried.
     pub coarsens: AtomicBool,
+    /// Some of them may have waited for others.
+    pub waits: AtomicBool,
     /// Their way has been too long for that.
     pub is_too_long: AtomicBool,
+}
+
+impl Code {
+    /// Counts a gang. Returns whether native code is worth compiling.
+    pub fn note_gang(&self, when: NativeCode) -> bool {
+        let is_hot = straight::is_hot(when, &self.gangs);
+        if !is_hot {
+            self.gangs.fetch_add(1, Ordering::Relaxed);
+        }
+        is_hot
+    }
 }
 
 /// Bytes of a slot's array.

@@ -154,7 +154,7 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
         for plan in jit::loops(function, steps) {
             text += &of_code("a loop", &of.name, plan.compile(host, &form));
         }
-        let found = jit::straight(function, host, steps_in_line);
+        let found = jit::straight(function, host, steps_in_line).of_gang;
         let sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
         let sections = sections.filter(|section| !section.is_small);
         let of_trace = |trace: &jit::Trace| match trace.path[..] {

@@ -14,7 +14,7 @@ use machine::NativeCode;
 use super::Op;
 use super::build::Builder;
 use super::native::steps_in_line;
-use super::{Block, Guard, Kind, perf};
+use super::{Block, Guard, Kind, Trace, perf};
 use crate::registers::SlotRef;
 
 /// Operations that may run as native code together.
@@ -64,6 +64,14 @@ pub(crate) struct StraightBlock {
     /// All sections are small.
     is_small: bool,
     pace: Pace,
+}
+
+/// A basic block's code for the threads of many blocks.
+#[derive(Default)]
+pub(crate) struct OfBlocks {
+    /// The operations, if some are in sections.
+    pub ops: Option<Vec<Op>>,
+    pub trace: Option<Trace>,
 }
 
 /// Whether code that has been visited so often is worth compiling.
@@ -230,24 +238,41 @@ impl Builder<'_> {
         let found = jit::straight(self.function, host, steps_in_line);
         self.add_slots(found.temporaries.iter().copied());
         let slots = Arc::from(&self.slots[..]);
-        let of_item = |index: u32, item: jit::Item| match item {
+        for (index, items) in found.of_gang.blocks {
+            let is_small = items.iter().filter_map(jit::Item::section).all(|section| section.is_small);
+            let ops = self.items(index, items, host, &slots);
+            blocks[index as usize].straight =
+                Some(Box::new(StraightBlock { ops, is_small, pace: Pace::new() }));
+        }
+        for (index, trace) in self.traces(found.of_gang.traces, host, &slots, blocks) {
+            blocks[index as usize].trace = Some(Box::new(trace));
+        }
+        let Some(of_blocks) = found.of_blocks else { return };
+        blocks.iter_mut().for_each(|block| block.of_blocks = Some(Box::default()));
+        for (index, items) in of_blocks.blocks {
+            if let Some(block) = &mut blocks[index as usize].of_blocks {
+                block.ops = Some(self.items(index, items, host, &slots));
+            }
+        }
+        for (index, trace) in self.traces(of_blocks.traces, host, &slots, blocks) {
+            if let Some(block) = &mut blocks[index as usize].of_blocks {
+                block.trace = Some(trace);
+            }
+        }
+    }
+
+    /// The operations of a basic block, with a section in the place of its operations.
+    fn items(&self, index: u32, items: Vec<jit::Item>, host: Host, slots: &Arc<[SlotRef]>) -> Vec<Op> {
+        let of_item = |item: jit::Item| match item {
             jit::Item::Op(op) => self.op(&op),
             jit::Item::Section(plan) => {
                 let span = plan.operations[0].span;
                 let ops = plan.operations.iter().map(|op| self.op(op)).collect();
-                let section = Straight { ops, ..self.section(index, plan, host, &slots) };
+                let section = Straight { ops, ..self.section(index, plan, host, slots) };
                 Op { guard: None, span, kind: Kind::Straight(Box::new(section)) }
             }
         };
-        let of_block = |(index, items): (u32, Vec<jit::Item>)| {
-            let is_small = items.iter().filter_map(jit::Item::section).all(|section| section.is_small);
-            let ops = items.into_iter().map(|item| of_item(index, item)).collect();
-            (index, Box::new(StraightBlock { ops, is_small, pace: Pace::new() }))
-        };
-        for (index, block) in found.blocks.into_iter().map(of_block) {
-            blocks[index as usize].straight = Some(block);
-        }
-        self.traces(found.traces, host, &slots, blocks);
+        items.into_iter().map(of_item).collect()
     }
 
     pub(super) fn section(

@@ -70,19 +70,18 @@ impl Trace {
 }
 
 impl Builder<'_> {
-    /// Gives basic blocks the traces that begin with them.
+    /// The traces that begin with basic blocks.
     pub(super) fn traces(
         &self,
         found: Vec<jit::Trace>,
         host: Host,
         slots: &Arc<[SlotRef]>,
-        blocks: &mut [Block],
-    ) {
-        for found in found {
-            let (Some(first), Some(last)) = (found.path.first(), found.path.last()) else { continue };
-            let (first, last) = (first.block, last.block);
+        blocks: &[Block],
+    ) -> Vec<(u32, Trace)> {
+        let of_trace = |found: jit::Trace| {
+            let (first, last) = (found.path.first()?.block, found.path.last()?.block);
             if !may_end(&blocks[last as usize].terminator) {
-                continue;
+                return None;
             }
             let block = |visited: &jit::Visited| &self.function.blocks[visited.block as usize];
             let cost = |visited: &jit::Visited| block(visited).instructions.len() as u64;
@@ -92,7 +91,7 @@ impl Builder<'_> {
                 .filter(|visited| !visited.is_counted)
                 .filter_map(|visited| Some((visited.lanes?.map(|slot| self.slot(slot)), cost(visited))));
             let ops = |ops: &[ir::Op]| ops.iter().map(|op| self.op(op)).collect();
-            blocks[first as usize].trace = Some(Box::new(Trace {
+            let trace = Trace {
                 before: ops(&found.before),
                 ways: found.ways.iter().map(|guard| guard.map(|slot| self.slot(slot))).collect(),
                 after: ops(&found.after),
@@ -103,8 +102,10 @@ impl Builder<'_> {
                 visits: AtomicU32::new(0),
                 credit: AtomicI32::new(CREDIT),
                 section: self.section(first, found.section, host, slots),
-            }));
-        }
+            };
+            Some((first, trace))
+        };
+        found.into_iter().filter_map(of_trace).collect()
     }
 }
 

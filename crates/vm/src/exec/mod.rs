@@ -76,7 +76,7 @@ use crate::registers::{Registers, SlotRef};
 use crate::run::Run;
 use crate::shared::Shared;
 use active::Active;
-pub(crate) use coarse::{Coarse, most_lanes};
+pub(crate) use coarse::{Coarse, Stopped, most_lanes};
 use frame::Frames;
 use inline_cache::Caches;
 use moves::param;

@@ -191,7 +191,7 @@ pub(super) fn element(words: &Words, index: usize, bytes: u32, signed: bool) -> 
 
 /// Packs `count` values of `bytes` bytes each.
 #[inline]
-fn side_by_side(count: usize, bytes: u32, value: impl Fn(usize) -> u64) -> Words {
+pub(super) fn side_by_side(count: usize, bytes: u32, value: impl Fn(usize) -> u64) -> Words {
     let mut words = [0; 4];
     for i in 0..count {
         let at = i * bytes as usize;
@@ -212,7 +212,7 @@ fn is_aligned(at: *const u8, bytes: u32) -> bool {
 /// # Safety
 /// `at` must be valid for `bytes` bytes: 1, 2, 4, 8, 16 or 32.
 #[inline]
-unsafe fn read_strong(at: *const u8, bytes: u32) -> Words {
+pub(super) unsafe fn read_strong(at: *const u8, bytes: u32) -> Words {
     if !is_aligned(at, bytes) {
         // SAFETY: the caller's promise.
         return unsafe { read_words(at, bytes) };
@@ -251,7 +251,7 @@ unsafe fn read_16(at: *mut u8) -> [u64; 2] {
 /// # Safety
 /// As for [`read_strong`].
 #[inline]
-unsafe fn write_strong(at: *mut u8, bytes: u32, words: &Words) {
+pub(super) unsafe fn write_strong(at: *mut u8, bytes: u32, words: &Words) {
     if !is_aligned(at, bytes) {
         // SAFETY: the caller's promise.
         return unsafe { write_words(at, bytes, words) };

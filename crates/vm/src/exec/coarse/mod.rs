@@ -32,8 +32,8 @@ use super::straight::locate;
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::bytes::AlignedBytes;
 use crate::code::{
-    Base, Code, Function, Guard, Kind, Linear, MAX_SOURCES, Op, Pure, Straight, StraightBlock, Terminator,
-    Trace, affine,
+    Base, Code, Function, Guard, Kind, Linear, MAX_SOURCES, OfBlocks, Op, Pure, Straight, StraightBlock,
+    Terminator, Trace, affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
@@ -42,8 +42,13 @@ use crate::shared::BARRIERS;
 use patterns::{Computed, Patterns, Source};
 use section::{Arrays, Section};
 
+pub(crate) use resume::Stopped;
+use solo::Solo;
+
 mod patterns;
+mod resume;
 mod section;
+mod solo;
 
 /// Threads whose way has more basic blocks run in gangs; or so many through loops with native code of their own, which keeps values in
 /// registers of the host.
@@ -81,8 +86,11 @@ pub(crate) struct Coarse<'l> {
     alive: Mask,
     alive_count: u64,
     ended: u64,
-    /// The sections on the way.
-    sections: Vec<Section<'l>>,
+    /// What is to run.
+    parts: Vec<Part<'l>>,
+    /// The values of the slots of one thread, and the memory that each access of such threads has had.
+    values_of_thread: Vec<u64>,
+    places: Vec<Option<Region>>,
     /// Values and patterns that are the same on entry in every range with such rows.
     entry: Option<(LaneRows, Vec<Option<Affine>>, Patterns)>,
     /// The memory that each pointer of a section has had.
@@ -94,11 +102,20 @@ pub(crate) struct Coarse<'l> {
     failures: u32,
 }
 
-/// Blocks that have run to their end.
+/// A part of the way of all threads.
+#[expect(clippy::large_enum_variant, reason = "there are few, and they live on the heap")]
+enum Part<'l> {
+    Section(Section<'l>),
+    Solo(Solo<'l>),
+}
+
+/// Blocks that have run.
 pub(crate) struct Done {
     pub blocks: u64,
     /// Thread-instructions.
     pub instructions: u64,
+    /// They have not come to their end.
+    pub stopped: Option<Stopped>,
 }
 
 /// The most threads that may run at once.
@@ -118,7 +135,9 @@ impl<'l> Coarse<'l> {
         let whole_warps = launch.config().block_threads().is_multiple_of(WARP_LANES as u64);
         let straight: Vec<_> = function.blocks.iter().filter_map(|block| block.straight.as_deref()).collect();
         let traces: Vec<_> = function.blocks.iter().filter_map(|block| block.trace.as_deref()).collect();
-        let none = straight.is_empty() && traces.is_empty();
+        let has_code = |apart: &OfBlocks| apart.ops.is_some() || apart.trace.is_some();
+        let mut apart = function.blocks.iter().filter_map(|block| block.of_blocks.as_deref());
+        let none = straight.is_empty() && traces.is_empty() && !apart.any(has_code);
         if !native
             || !whole_warps
             || code.is_too_long.load(Ordering::Relaxed)
@@ -143,7 +162,9 @@ impl<'l> Coarse<'l> {
             alive: Mask::EMPTY,
             alive_count: 0,
             ended: 0,
-            sections: Vec::new(),
+            parts: Vec::new(),
+            values_of_thread: Vec::new(),
+            places: Vec::new(),
             entry: None,
             regions: vec![None; code.native_accesses],
             most_lanes: most_lanes(launch),
@@ -155,17 +176,21 @@ impl<'l> Coarse<'l> {
     /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
     pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
         let when = self.launch.native_code;
-        let is_hot = self.straight.iter().any(|block| block.is_hot(when));
-        if !is_hot && !self.traces.iter().any(|trace| trace.is_hot(when)) {
+        let is_hot = self.code.note_gang(when)
+            || self.straight.iter().any(|block| block.is_hot(when))
+            || self.traces.iter().any(|trace| trace.is_hot(when));
+        if !is_hot {
             return None;
         }
         while !range.is_empty() && !self.gives_up() {
             let count = self.most.min(range.end - range.start);
             let some = range.start..range.start + count;
             if let Some(done) = batches.joined(&some).and_then(|blocks| self.run_blocks(blocks)) {
-                (self.most, self.failures) = (2 * count, 0);
                 range.start = some.end;
-                self.code.coarsens.store(true, Ordering::Relaxed);
+                let went = done.stopped.is_none();
+                (self.most, self.failures) =
+                    if went { (2 * count, 0) } else { (count, self.failures.saturating_add(1)) };
+                self.code.coarsens.store(went, Ordering::Relaxed);
                 return Some(done);
             }
             (self.most, self.failures) = ((count / 2).max(1), self.failures.saturating_add(1));
@@ -177,9 +202,12 @@ impl<'l> Coarse<'l> {
         None
     }
 
-    /// Large ranges of CTA batches are likely to run at once. Where they do not, other host threads should have a part of them.
-    pub fn is_likely(&self) -> bool {
-        self.code.coarsens.load(Ordering::Relaxed)
+    /// How many CTA batches a host thread should take, of so many that it may. Large ranges of them are likely to run at once; where they
+    /// do not, other host threads should have a part of them. `None`: they are not.
+    pub fn share(&self, most: u64) -> Option<u64> {
+        let of_range = || (self.most_lanes / self.code.lanes).max(1) as u64;
+        let share = if self.code.waits.load(Ordering::Relaxed) { most.min(of_range()) } else { most };
+        self.code.coarsens.load(Ordering::Relaxed).then_some(share)
     }
 
     /// It has failed too often.
@@ -204,8 +232,28 @@ impl<'l> Coarse<'l> {
             // SAFETY: the memory is this thread's own, and no reference points to it.
             unsafe { shared.as_ptr().write_bytes(0, self.shared_bytes() * blocks.blocks) }
         }
-        let counted: u64 = self.sections.iter().map(Section::run).sum();
-        Some(Done { blocks: blocks.blocks as u64, instructions: cost * blocks.blocks as u64 + counted })
+        let (mut counted, mut stopped) = (0, None);
+        let (count, mut cost) = (blocks.blocks as u64, cost);
+        let parts = std::mem::take(&mut self.parts);
+        for part in &parts {
+            match part {
+                Part::Section(section) => counted += section.run(),
+                Part::Solo(solo) => {
+                    let (instructions, stuck) = self.run_solo(solo);
+                    counted += instructions;
+                    if let Some(stuck) = stuck {
+                        let stride = self.shared_bytes();
+                        let shared =
+                            self.shared.as_ref().map(|shared| (shared.as_ptr().cast_const(), stride));
+                        stopped = Some(Stopped::new(self.rows, solo, stuck, shared));
+                        cost = solo.cost;
+                        break;
+                    }
+                }
+            }
+        }
+        self.parts = parts;
+        Some(Done { blocks: count, instructions: cost * count + counted, stopped })
     }
 
     /// Bytes of shared memory of a block.
@@ -219,7 +267,7 @@ impl<'l> Coarse<'l> {
         let special = |special| affine(special, launch, ctaids, 0, rows);
         self.rows = rows;
         (self.alive, self.alive_count, self.ended) = (Mask::ALL, rows.block_lanes() as u64, 0);
-        self.sections.clear();
+        self.parts.clear();
         self.arrays.clear(rows.lanes);
         match &self.entry {
             Some((known, values, patterns)) if *known == rows => {
@@ -264,23 +312,28 @@ impl<'l> Coarse<'l> {
                 break;
             }
             let alive = self.alive_count;
-            if let Some(trace) = &block.trace
+            let trace = match &block.of_blocks {
+                Some(apart) => apart.trace.as_ref(),
+                None => block.trace.as_deref(),
+            };
+            if let Some(trace) = trace
                 && let Some((section, of_some)) = self.trace(trace)
             {
-                self.sections.push(section);
+                self.parts.push(Part::Section(section));
                 cost += trace.cost * alive + of_some;
                 block = &self.function.blocks[trace.last as usize];
             } else {
-                let ops = match &block.straight {
-                    Some(straight) if straight.is_ready(self.launch.native_code) => &straight.ops,
-                    Some(_) => return None,
-                    None => &block.ops,
+                let ops = match (&block.of_blocks, &block.straight) {
+                    (Some(apart), _) => apart.ops.as_ref().unwrap_or(&block.ops),
+                    (None, Some(straight)) if straight.is_ready(self.launch.native_code) => &straight.ops,
+                    (None, Some(_)) => return None,
+                    (None, None) => &block.ops,
                 };
                 for op in ops {
                     match &op.kind {
                         Kind::Straight(straight) => {
                             let section = self.section(straight)?;
-                            self.sections.push(section);
+                            self.parts.push(Part::Section(section));
                         }
                         _ => self.execute(op)?,
                     }
@@ -291,7 +344,10 @@ impl<'l> Coarse<'l> {
                 Terminator::Jump(next) => next.0,
                 Terminator::Branch { pred, negated, taken, otherwise } => {
                     let lanes = self.lanes_of(Guard { slot: pred, negated })?;
-                    self.branch(lanes, taken, otherwise)?.0
+                    match self.branch(lanes, taken, otherwise) {
+                        Some(next) => next.0,
+                        None => self.part(block, lanes, [otherwise, taken], cost)?,
+                    }
                 }
                 Terminator::Barrier(ref barrier) if self.meet(barrier) => barrier.next.0,
                 Terminator::Return | Terminator::Exit => return Some(cost + self.ended),

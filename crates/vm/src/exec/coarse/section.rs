@@ -67,6 +67,12 @@ impl Arrays {
         self.now.retain(|index| *index != slot.index);
     }
 
+    /// The array that has the slot's value, if one does.
+    pub fn of(&self, slot: SlotRef) -> Option<*const u8> {
+        let array = self.arrays.get(&slot.index).filter(|_| self.now.contains(&slot.index));
+        array.map(|array| array.as_ptr().cast_const())
+    }
+
     /// There is room for so many more arrays.
     pub fn have_room(&self, more: usize) -> bool {
         (self.taken + more) * self.lanes <= MOST_ELEMENTS
@@ -185,7 +191,7 @@ impl Elements {
 }
 
 /// The lanes of a block, in each block.
-fn repeated(lanes: Mask, of_block: usize) -> Mask {
+pub(super) fn repeated(lanes: Mask, of_block: usize) -> Mask {
     if lanes == Mask::ALL {
         return lanes;
     }

@@ -1,0 +1,88 @@
+//! What native code does for a section.
+
+use std::collections::BTreeSet;
+
+use ir::{Slot, Width};
+
+use super::section::Section;
+use super::{Finder, LEAST_OPERATIONS, MOST_POINTERS, Pointer, Straight};
+use crate::MOST_PREDICATES;
+use crate::loops::{Body, End, Loop, Parts, space_of};
+use crate::operation::{Operation, Within};
+
+impl Finder<'_> {
+    /// What native code does for a section that ends before operation `at`.
+    pub(super) fn plan(&self, section: &Section, at: usize) -> Option<Straight> {
+        let (mut pointers, mut places): (Vec<Pointer>, Vec<(usize, i32)>) = (Vec::new(), Vec::new());
+        let mut guards = Vec::new();
+        for (operation, op) in section.operations.iter().zip(&section.vector) {
+            let Some(access) = operation.access() else { continue };
+            let (space, write) = (space_of(&op.kind)?, operation.writes());
+            let of_all = op.guard.filter(|_| operation.guard().is_none());
+            guards.extend(of_all.filter(|guard| !guards.contains(guard)));
+            let bytes = u64::from(access.bytes * access.count);
+            let even = Within { base: access.base, low: 0, high: 0 };
+            let Within { base, low, high } = access.within.unwrap_or(even);
+            let (least, end) = (access.offset + low, access.offset + high + bytes as i64);
+            let is_same =
+                |other: &Pointer| other.base == base && other.space == space && other.write == write;
+            let index = pointers.iter().position(is_same).unwrap_or_else(|| {
+                let narrow = self.width(base) == Width::W32;
+                let span = op.span;
+                pointers.push(Pointer { base, space, write, align: bytes, least, end, narrow, span });
+                pointers.len() - 1
+            });
+            let pointer = &mut pointers[index];
+            pointer.align = pointer.align.max(bytes);
+            (pointer.least, pointer.end) = (pointer.least.min(least), pointer.end.max(end));
+            places.push((index, i32::try_from(access.offset).ok()?));
+        }
+        if pointers.len() > MOST_POINTERS {
+            return None;
+        }
+        let (mut defined, mut live_in) = (BTreeSet::new(), BTreeSet::new());
+        for operation in &section.operations {
+            // The pointers have the addresses that step evenly. Their registers may become those of values.
+            let addresses = usize::from(operation.access().is_some_and(|access| access.within.is_none()));
+            let uses = operation.uses().into_iter().skip(addresses);
+            live_in.extend(uses.filter(|slot| !defined.contains(slot)));
+            defined.extend(operation.defs());
+        }
+        let is_over = |slot: &Slot| section.renamed.contains_key(slot);
+        let live_out: BTreeSet<Slot> =
+            defined.iter().copied().filter(|slot| self.live.before(at, *slot) && !is_over(slot)).collect();
+        let spans = section.vector.iter().map(|op| op.span);
+        let body = Body {
+            spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
+            operations: section.operations.clone(),
+            starts: Vec::new(),
+            needed: live_out.clone(),
+            end: End::Jump(1),
+            cost: 0,
+            weight: 1,
+        };
+        let (exits, accesses, calls) = (Vec::new(), Vec::new(), Vec::new());
+        let parts = Parts { blocks: 0..1, exits, bodies: vec![body], accesses, calls };
+        let width = |slot| self.width(slot);
+        let source = Loop::of_parts(
+            self.function,
+            self.kinds.anywhere(),
+            width,
+            parts,
+            &live_in,
+            &live_out,
+            live_in.clone(),
+        );
+        (source.predicates.len() <= MOST_PREDICATES).then(|| Straight {
+            operations: section.vector.clone(),
+            calls: section.calls.clone(),
+            pointers,
+            guards,
+            whole_warps: section.operations.iter().any(Operation::is_of_warp),
+            is_small: section.operations.len() < LEAST_OPERATIONS,
+            places,
+            source,
+            varying: section.varying.clone(),
+        })
+    }
+}
