@@ -154,22 +154,26 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
         for plan in jit::loops(function, steps) {
             text += &of_code("a loop", &of.name, plan.compile(host, &form));
         }
-        let found = jit::straight(function, host, steps_in_line).of_gang;
-        let sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
-        let sections = sections.filter(|section| !section.is_small);
-        let of_trace = |trace: &jit::Trace| match trace.path[..] {
-            [first, .., last] => format!("basic blocks {} to {}", first.block, last.block),
-            _ => String::new(),
-        };
-        let traces = found.traces.iter().map(|trace| (of_trace(trace), &trace.section));
-        for (what, plan) in sections.map(|plan| ("straight-line code".to_owned(), plan)).chain(traces) {
-            let consecutive = |slot: Slot| {
-                let pointer = plan.pointers.iter().find(|pointer| pointer.base == slot)?;
-                let step = pointer.align as i64;
-                Some(Form { step, span: step * GROUP_LANES as i64 })
+        let found = jit::straight(function, host, steps_in_line);
+        for (found, of_blocks) in [(Some(found.of_gang), ""), (found.of_blocks, " of many blocks")] {
+            let Some(found) = found else { continue };
+            let sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
+            let sections = sections.filter(|section| !section.is_small);
+            let sections = sections.map(|plan| (format!("straight-line code{of_blocks}"), plan));
+            let of_trace = |trace: &jit::Trace| match trace.path[..] {
+                [first, .., last] => format!("basic blocks {} to {}{of_blocks}", first.block, last.block),
+                _ => String::new(),
             };
-            let native = plan.compile(host, |slot| form(slot).or_else(|| consecutive(slot)));
-            text += &of_code(&what, &of.name, native);
+            let traces = found.traces.iter().map(|trace| (of_trace(trace), &trace.section));
+            for (what, plan) in sections.chain(traces) {
+                let consecutive = |slot: Slot| {
+                    let pointer = plan.pointers.iter().find(|pointer| pointer.base == slot)?;
+                    let step = pointer.align as i64;
+                    Some(Form { step, span: step * GROUP_LANES as i64 })
+                };
+                let native = plan.compile(host, |slot| form(slot).or_else(|| consecutive(slot)));
+                text += &of_code(&what, &of.name, native);
+            }
         }
     }
     text
