@@ -323,3 +323,42 @@ fn a_basic_block_begins_again() {
         }
     }
 }
+
+/// Block 50 waits for block 63, when blocks 49 to 63 run together: they go on in gangs, each with its own registers and shared memory.
+#[test]
+fn many_blocks_go_on_where_one_waits() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u64 flags) {\n\
+                .reg .b32 %t, %x, %i, %s, %y, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %f;\n\
+                .shared .u32 tile[1024]; .shared .u32 sum;\n\
+                ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u64 %f, [flags];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
+                mad.lo.u32 %i, %x, 1024, %t;\nmad.wide.u32 %a, %i, 4, %a;\nmad.wide.u32 %b, %i, 4, %b;\n\
+                ld.global.u32 %r0, [%a];\nmov.u32 %s, tile;\nmad.lo.u32 %s, %t, 4, %s;\nadd.u32 %r1, %r0, 1;\nst.shared.u32 [%s], %r1;\nbar.sync 0;\n\
+                setp.ne.u32 %p, %t, 0;\n@%p bra ALL;\nmad.wide.u32 %f, %x, 4, %f;\nst.relaxed.gpu.global.u32 [%f], 7;\n\
+                mov.u32 %y, %x;\nsetp.ne.u32 %q, %x, 50;\n@%q bra SUM;\n\
+                WAIT:\nld.relaxed.gpu.global.u32 %y, [%f+52];\nsetp.eq.u32 %q, %y, 0;\n@%q bra WAIT;\n\
+                SUM:\nst.shared.u32 [sum], %y;\nALL:\nbar.sync 0;\n\
+                ld.shared.u32 %r2, [%s];\nld.shared.u32 %r3, [sum];\nmad.lo.u32 %r0, %r0, 1000, %r2;\nadd.u32 %r0, %r0, %r3;\n\
+                st.global.u32 [%b], %r0;\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let input: Vec<u32> = (0..64 * 1024).map(|i: u32| i.wrapping_mul(40_503)).collect();
+    let sum = |block: u32| if block == 50 { 7 } else { block };
+    let expected = (0..).zip(&input).map(|(i, &of): (u32, &u32)| {
+        of.wrapping_mul(1000).wrapping_add(of.wrapping_add(1)).wrapping_add(sum(i / 1024))
+    });
+    let expected: Vec<u32> = expected.collect();
+    for (engine, path, threads) in ways() {
+        let device = Device::new();
+        let out = device.zeros::<u32>(input.len()).expect("room");
+        let flags = device.zeros::<u32>(64).expect("room");
+        let launch = device.load(&module).expect("room").launch("k").grid(64).block(1024).engine(engine);
+        let launch = launch.configure(|config| {
+            config.host_path = Some(path);
+            config.threads = Some(threads);
+        });
+        let input = device.array(&input).expect("room");
+        launch.arg(&input).arg(&out).arg(&flags).run().expect("it ends");
+        let found = out.read().expect("an array");
+        let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+        assert_eq!(differs, None, "{engine:?}, {}, {threads} host threads", path.name());
+    }
+}
