@@ -333,7 +333,7 @@ fn many_blocks_go_on_where_one_waits() {
                 ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u64 %f, [flags];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
                 mad.lo.u32 %i, %x, 1024, %t;\nmad.wide.u32 %a, %i, 4, %a;\nmad.wide.u32 %b, %i, 4, %b;\n\
                 ld.global.u32 %r0, [%a];\nmov.u32 %s, tile;\nmad.lo.u32 %s, %t, 4, %s;\nadd.u32 %r1, %r0, 1;\nst.shared.u32 [%s], %r1;\nbar.sync 0;\n\
-                setp.ne.u32 %p, %t, 0;\n@%p bra ALL;\nmad.wide.u32 %f, %x, 4, %f;\nst.relaxed.gpu.global.u32 [%f], 7;\n\
+                setp.ne.u32 %p, %t, 0;\n@%p bra ALL;\nmad.wide.u32 %f, %x, 4, %f;\nst.relaxed.gpu.global.u32 [%f], 7;\nred.relaxed.gpu.global.add.u32 [%f+256], 1;\n\
                 mov.u32 %y, %x;\nsetp.ne.u32 %q, %x, 50;\n@%q bra SUM;\n\
                 WAIT:\nld.relaxed.gpu.global.u32 %y, [%f+52];\nsetp.eq.u32 %q, %y, 0;\n@%q bra WAIT;\n\
                 SUM:\nst.shared.u32 [sum], %y;\nALL:\nbar.sync 0;\n\
@@ -349,7 +349,7 @@ fn many_blocks_go_on_where_one_waits() {
     for (engine, path, threads) in ways() {
         let device = Device::new();
         let out = device.zeros::<u32>(input.len()).expect("room");
-        let flags = device.zeros::<u32>(64).expect("room");
+        let flags = device.zeros::<u32>(128).expect("room");
         let launch = device.load(&module).expect("room").launch("k").grid(64).block(1024).engine(engine);
         let launch = launch.configure(|config| {
             config.host_path = Some(path);
@@ -359,6 +359,9 @@ fn many_blocks_go_on_where_one_waits() {
         launch.arg(&input).arg(&out).arg(&flags).run().expect("it ends");
         let found = out.read().expect("an array");
         let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
-        assert_eq!(differs, None, "{engine:?}, {}, {threads} host threads", path.name());
+        let name = format!("{engine:?}, {}, {threads} host threads", path.name());
+        assert_eq!(differs, None, "{name}");
+        // No thread has gone twice.
+        assert_eq!(flags.read().expect("an array")[64..], [1; 64], "{name}");
     }
 }
