@@ -358,8 +358,15 @@ impl<H: HostVectors> Emitter<'_, H> {
         };
         let place = ptr(base + (bytes + from + form.offset(group, lane) as i32));
         self.fetch_all_ahead(access, (form, base, bytes), slot)?;
-        let mask = if self.asm.has_all() { None } else { Some(self.lanes_of(slot, chunk)?) };
+        let all = self.asm.has_all();
         let one = form.step == 0;
+        if one && !all && !H::MERGES && form != Form::UNIFORM {
+            let mut none = self.skip_without_lanes(group)?;
+            self.asm.load_lanes(H::SCRATCH.into(), place, None, one, wide)?;
+            self.asm.set_label(&mut none)?;
+            return self.define((slot, chunk), false, |asm, dst| asm.copy(dst, H::SCRATCH, wide));
+        }
+        let mask = if all { None } else { Some(self.lanes_of(slot, chunk)?) };
         self.define((slot, chunk), false, |asm, dst| asm.load_lanes(dst, place, mask, one, wide))
     }
 
@@ -375,16 +382,8 @@ impl<H: HostVectors> Emitter<'_, H> {
         let (wide, all) = (self.is_wide(slot), self.asm.has_all());
         let from = element as i32 * access.bytes as i32;
         match *places {
-            // All lanes have the same one.
             Places::Even(form, base, bytes) if form.step == 0 => {
-                self.load_number(ptr(base + (bytes + from)), access.bytes, signed, slot)?;
-                let value = self.temporary()?;
-                self.asm.broadcast(value, rdx, edx, wide)?;
-                for chunk in 0..self.chunks(slot) {
-                    self.define((slot, chunk), false, |asm, dst| asm.copy(dst, value, wide))?;
-                }
-                self.block.free_vectors.push(value);
-                return Ok(());
+                return self.load_alike((access, signed), (form, base, bytes + from), slot);
             }
             Places::Even(form, base, bytes) if H::MERGES || all => {
                 let clears = signed && self.is_short(slot);

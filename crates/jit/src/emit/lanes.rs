@@ -3,14 +3,15 @@
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{
-    AsmMemoryOperand, byte_ptr, dword_ptr, eax, edx, ptr, qword_ptr, r11, r11b, r11d, r11w, rcx, rdi, rdx,
-    word_ptr,
+    AsmMemoryOperand, AsmRegister64, CodeLabel, byte_ptr, dword_ptr, eax, edx, ptr, qword_ptr, r11, r11b,
+    r11d, r11w, rcx, rdi, rdx, word_ptr,
 };
 use ir::Slot;
 
 use super::access::Places;
 use super::host::Scattered;
 use super::{Emitter, GROUP_LANES, HostVectors, Refused, Result};
+use crate::forms::Form;
 use crate::native::Frame;
 use crate::operation::Access;
 
@@ -51,6 +52,42 @@ impl<H: HostVectors> Emitter<'_, H> {
         if signed && self.is_short(slot) {
             self.asm.and(edx, 0xffff)?;
         }
+        Ok(())
+    }
+
+    /// Jumps to the label if no lane of a group is here: then nobody has checked its addresses.
+    pub(super) fn skip_without_lanes(&mut self, group: usize) -> Result<CodeLabel> {
+        let label = self.asm.create_label();
+        self.asm.test(eax, (0xffff_u32 << (16 * group)) as i32)?;
+        self.asm.jz(label)?;
+        Ok(label)
+    }
+
+    /// All lanes of a group have the same element.
+    pub(super) fn load_alike(
+        &mut self,
+        (access, signed): (Access, bool),
+        (form, base, bytes): (Form, AsmRegister64, i32),
+        slot: Slot,
+    ) -> Result {
+        let (wide, all) = (self.is_wide(slot), self.asm.has_all());
+        let value = self.temporary()?;
+        for group in 0..self.groups {
+            if group == 0 || form != Form::UNIFORM {
+                let none = if all { None } else { Some(self.skip_without_lanes(group)?) };
+                let place = ptr(base + (bytes + form.offset(group, 0) as i32));
+                self.load_number(place, access.bytes, signed, slot)?;
+                if let Some(mut none) = none {
+                    self.asm.set_label(&mut none)?;
+                }
+                self.asm.broadcast(value, rdx, edx, wide)?;
+            }
+            let of_group = self.chunks(slot) / self.groups;
+            for chunk in group * of_group..(group + 1) * of_group {
+                self.define((slot, chunk), false, |asm, dst| asm.copy(dst, value, wide))?;
+            }
+        }
+        self.block.free_vectors.push(value);
         Ok(())
     }
 

@@ -30,7 +30,10 @@ impl Writer {
             0..4 => format!("global.{ty} [%m+{}]", 4 * row),
             4 => format!("global.{ty} [%n+{}]", 4 * element + bytes * (other % (4 / bytes))),
             5 => format!("shared.{ty} [%s+{}]", 4 * THREADS * element + bytes * (other % (4 / bytes))),
-            6 => return format!("ld.global.{ty} {register}, [%in+{}]", bytes * rng.usize(..100)),
+            6 => {
+                let base = ["%in", "%y"][rng.usize(..2)];
+                return format!("ld.global.{ty} {register}, [{base}+{}]", bytes * rng.usize(..100));
+            }
             _ => {
                 let address = format!("and.b32 %t, %r0, {};\nmad.wide.u32 %w, %t, {bytes}, %n", OWN - 1);
                 let other = rng.usize(..2) * 4 * OWN / 2;

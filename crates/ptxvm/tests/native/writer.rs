@@ -45,16 +45,17 @@ impl Writer {
         let (rng, shorts, locals) = (Rng::with_seed(seed), seed % 4 == 3, seed % 5 < 2);
         let mut writer = Writer { rng, text: String::new(), labels: 0, registers, shorts, locals };
         let results = 4 * RESULTS;
-        // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory.
+        // `%m`: the thread's words, one from each row of all threads; `%n`: consecutive ones; `%s`: in shared memory. `%y`: a place for
+        // each row of a block.
         write!(
             writer.text,
             ".version 9.0\n.target sm_100\n.address_size 64\n\
              .visible .entry k(.param .u64 in, .param .u64 out, .param .u64 own) {{\n\
              .reg .b32 %r<12>, %c<9>, %t, %i, %s, %v; .reg .f32 %f<12>, %u; .reg .pred %p<4>, %l<9>, %o<3>; .reg .b16 %h<4>;\n\
-             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in, %k, %g, %lw; .shared .b32 sh[{}];\n.reg .b32 %ln; .local .b32 lm[{OWN}];\n\
+             .reg .b64 %a, %b, %d<3>, %e, %m, %n, %q<9>, %w, %in, %k, %g, %lw, %y; .shared .b32 sh[{}];\n.reg .b32 %ln; .local .b32 lm[{OWN}];\n\
              mov.u32 %t, %tid.x;\nmov.u32 %i, %tid.y;\nmov.u32 %v, %ntid.x;\nmad.lo.u32 %t, %i, %v, %t;\n\
-             mov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
-             ld.param.u64 %in, [in];\nld.param.u64 %b, [out];\nmad.wide.u32 %b, %i, {results}, %b;\n\
+             mul.wide.u32 %y, %i, 12;\nmov.u32 %v, %t;\nmov.f32 %u, 0f3f000000;\nmov.u32 %i, %ctaid.x;\nmad.lo.u32 %i, %i, {THREADS}, %t;\n\
+             ld.param.u64 %in, [in];\nadd.u64 %y, %y, %in;\nld.param.u64 %b, [out];\nmad.wide.u32 %b, %i, {results}, %b;\n\
              mad.wide.u32 %a, %i, {results}, %in;\n\
              ld.param.u64 %m, [own];\nmad.wide.u32 %n, %i, {}, %m;\nadd.u64 %n, %n, {};\nmad.wide.u32 %m, %i, 4, %m;\n\
              mov.u32 %s, sh;\nmad.lo.u32 %s, %v, 4, %s;\nmov.u64 %d2, 5;\n",
@@ -260,7 +261,9 @@ impl Writer {
             11 => format!("ld.shared.b32 {r}, [%s+{}]", 4 * THREADS * element),
             12 => format!("st.shared.f32 [%s+{}], {f}", 4 * THREADS * element),
             // The same element for all threads.
-            13 => format!("ld.global.f32 {f}, [%in+{}]", 4 * rng.usize(..100)),
+            13 if rng.bool() => format!("ld.global.f32 {f}, [%in+{}]", 4 * rng.usize(..100)),
+            // The same for all threads of a row.
+            13 => format!("ld.global.b32 {r}, [%y+{}]", 4 * rng.usize(..100)),
             14 => format!("mad.wide.u32 %w, {counter}, 4, %in;\nld.global.nc.b32 {r}, [%w]"),
             // Any element.
             15 => format!(
