@@ -6,6 +6,8 @@
 //! `PTXVM_LIBRARIES`:
 //!
 //! - What has the name of a file there is opened from there.
+//! - cuBLASLt is the same file as cuBLAS. The dynamic linker forgets by which name it was asked for a file that it has already,
+//!   if it is given a path at once, and then finds the versions of that name nowhere. So it gets the path where it searches.
 //! - The files in its folder `wrappers` need NVIDIA's library of the same name. Each is opened where the search has found
 //!   that one, whose path is noted beside the wrapper (`NAME.wraps`). The wrapper opens it by a path with `/./`, which is
 //!   left alone.
@@ -24,6 +26,9 @@ use std::sync::OnceLock;
 
 /// `LA_SER_ORIG`: the name is the one that the program asks for.
 const ORIGINAL: c_uint = 1;
+
+/// How the name of a library begins whose file has another name, too.
+const SHARING: &[u8] = b"libcublasLt.so";
 
 /// A library of ptxvm: its file name and its path.
 struct Library {
@@ -93,8 +98,13 @@ unsafe extern "C" fn la_objsearch(name: *const c_char, _: *mut usize, flag: c_ui
     }
     // SAFETY: the dynamic linker passes a string of C.
     let asked = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let path = Path::new(OsStr::from_bytes(asked));
+    let shares = path.file_name().is_some_and(|name| name.as_bytes().starts_with(SHARING));
+    let is_name = !asked.contains(&b'/');
     let ours = match flag {
-        ORIGINAL => named(&libraries().replacements, Path::new(OsStr::from_bytes(asked))),
+        ORIGINAL if shares && is_name => None,
+        ORIGINAL => named(&libraries().replacements, path),
+        _ if shares => named(&libraries().replacements, path),
         _ => None,
     };
     ours.or_else(|| wrapper(asked)).map_or(name, CStr::as_ptr)
