@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 const ORIGINAL: c_uint = 1;
 
 /// How the name of a library begins whose file has another name, too.
-const SHARING: &[u8] = b"libcublasLt.so";
+const SHARING: &[u8] = b"libcublas";
 
 /// A library of ptxvm: its file name and its path.
 struct Library {

@@ -126,27 +126,29 @@ fn libraries_with_large_thread_local_variables_load_with_the_tunable_of_exec() {
 fn two_names_of_one_file_have_the_versions_of_both() {
     let folder = tempfile::tempdir().unwrap();
     let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
-    let names = ["libcublas.so.12", "libcublasLt.so.12"];
-    let shared = |place: &Path, name: &str, source: &str, versions: &str| {
+    let names = ["libcublas.so.13", "libcublasLt.so.13"];
+    let shared = |place: &Path, name: &str, soname: &str, source: &str, versions: &str| {
         std::fs::create_dir_all(place).unwrap();
         std::fs::write(place.join("versions"), versions).unwrap();
         let script = format!("-Wl,--version-script={}", place.join("versions").display());
-        compile(place, source, name, &["-shared", "-fPIC", &format!("-Wl,-soname,{name}"), &script]);
+        compile(place, source, name, &["-shared", "-fPIC", &format!("-Wl,-soname,{soname}"), &script]);
     };
     for (name, function) in names.into_iter().zip(["first", "second"]) {
         let source = format!("int {function}(void) {{ return 1; }}");
-        shared(&theirs, name, &source, &format!("{name} {{ global: {function}; }};"));
+        shared(&theirs, name, name, &source, &format!("{name} {{ global: {function}; }};"));
     }
     let source = "int first(void) { return 40; } int second(void) { return 2; }";
-    shared(&ours, names[0], source, &names.map(|name| format!("{name} {{ }};")).concat());
+    shared(&ours, names[0], "libcublas.so.12", source, &names.map(|name| format!("{name} {{ }};")).concat());
     std::os::unix::fs::symlink(ours.join(names[0]), ours.join(names[1])).unwrap();
     let (path, run_path) = (format!("-L{}", theirs.display()), format!("-Wl,-rpath,{}", theirs.display()));
-    let linked = names.map(|name| format!("-l:{name}"));
-    let words = [&path, &linked[0], &linked[1], "-Wl,--disable-new-dtags", &run_path];
     let program = "int first(void), second(void); int main(void) { return first() + second(); }";
-    let mut command = Command::new(compile(folder.path(), program, "program", &words));
-    let test = std::env::current_exe().unwrap();
-    command.env("LD_AUDIT", test.with_file_name("libptxvm_audit.so")).env("PTXVM_LIBRARIES", &ours);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(42), "{output:?}");
+    let linked = names.map(|name| format!("-l:{name}"));
+    for [one, other] in [[0, 1], [1, 0]] {
+        let words = [&path, &linked[one], &linked[other], "-Wl,--disable-new-dtags", &run_path];
+        let mut command = Command::new(compile(folder.path(), program, "program", &words));
+        let test = std::env::current_exe().unwrap();
+        command.env("LD_AUDIT", test.with_file_name("libptxvm_audit.so")).env("PTXVM_LIBRARIES", &ours);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(42), "{output:?}");
+    }
 }
