@@ -6,8 +6,9 @@
 //! `PTXVM_LIBRARIES`:
 //!
 //! - What has the name of a file there is opened from there.
-//! - cuBLASLt is the same file as cuBLAS. The dynamic linker forgets by which name it was asked for a file that it has already,
-//!   if it is given a path at once, and then finds the versions of that name nowhere. So it gets the path where it searches.
+//!   Where a program asks for a name, it gets the path only where the dynamic linker searches. Given a path at once, the linker
+//!   forgets the name if it has the file already, under another name (cuBLASLt is the same file as cuBLAS) or by another path, and
+//!   then finds the versions of that name nowhere.
 //! - The files in its folder `wrappers` need NVIDIA's library of the same name. Each is opened where the search has found
 //!   that one, whose path is noted beside the wrapper (`NAME.wraps`). The wrapper opens it by a path with `/./`, which is
 //!   left alone.
@@ -23,12 +24,6 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_uint};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-
-/// `LA_SER_ORIG`: the name is the one that the program asks for.
-const ORIGINAL: c_uint = 1;
-
-/// How the name of a library begins whose file has another name, too.
-const SHARING: &[u8] = b"libcublas";
 
 /// A library of ptxvm: its file name and its path.
 struct Library {
@@ -71,7 +66,7 @@ fn named<'a>(libraries: &'a [Library], asked: &Path) -> Option<&'a CStr> {
 
 /// A wrapper of the library at a path, which is noted for it.
 fn wrapper(asked: &[u8]) -> Option<&'static CStr> {
-    if !asked.contains(&b'/') || asked.windows(3).any(|part| part == b"/./") {
+    if asked.windows(3).any(|part| part == b"/./") {
         return None;
     }
     let real = Path::new(OsStr::from_bytes(asked));
@@ -92,20 +87,14 @@ extern "C" fn la_version(version: c_uint) -> c_uint {
 /// # Safety
 /// `name` must be a string of C that outlives the search.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn la_objsearch(name: *const c_char, _: *mut usize, flag: c_uint) -> *const c_char {
+unsafe extern "C" fn la_objsearch(name: *const c_char, _: *mut usize, _: c_uint) -> *const c_char {
     if name.is_null() {
         return name;
     }
     // SAFETY: the dynamic linker passes a string of C.
     let asked = unsafe { CStr::from_ptr(name) }.to_bytes();
-    let path = Path::new(OsStr::from_bytes(asked));
-    let shares = path.file_name().is_some_and(|name| name.as_bytes().starts_with(SHARING));
-    let is_name = !asked.contains(&b'/');
-    let ours = match flag {
-        ORIGINAL if shares && is_name => None,
-        ORIGINAL => named(&libraries().replacements, path),
-        _ if shares => named(&libraries().replacements, path),
-        _ => None,
-    };
+    let is_path = asked.contains(&b'/');
+    let ours =
+        if is_path { named(&libraries().replacements, Path::new(OsStr::from_bytes(asked))) } else { None };
     ours.or_else(|| wrapper(asked)).map_or(name, CStr::as_ptr)
 }

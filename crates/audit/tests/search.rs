@@ -142,13 +142,23 @@ fn two_names_of_one_file_have_the_versions_of_both() {
     std::os::unix::fs::symlink(ours.join(names[0]), ours.join(names[1])).unwrap();
     let (path, run_path) = (format!("-L{}", theirs.display()), format!("-Wl,-rpath,{}", theirs.display()));
     let program = "int first(void), second(void); int main(void) { return first() + second(); }";
+    // It has opened one of them by a path before.
+    let plugin = program.replace("main", "use");
+    let opener = "#include <dlfcn.h>\nint main(int count, char **words) { dlopen(words[1], RTLD_NOW | RTLD_GLOBAL); \
+                  void *plugin = dlopen(words[2], RTLD_NOW); return plugin ? ((int (*)(void))dlsym(plugin, \"use\"))() : 7; }";
+    let opener = compile(folder.path(), opener, "opener", &["-ldl"]);
     let linked = names.map(|name| format!("-l:{name}"));
     for [one, other] in [[0, 1], [1, 0]] {
         let words = [&path, &linked[one], &linked[other], "-Wl,--disable-new-dtags", &run_path];
-        let mut command = Command::new(compile(folder.path(), program, "program", &words));
-        let test = std::env::current_exe().unwrap();
-        command.env("LD_AUDIT", test.with_file_name("libptxvm_audit.so")).env("PTXVM_LIBRARIES", &ours);
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(42), "{output:?}");
+        let direct = Command::new(compile(folder.path(), program, "program", &words));
+        let shared = [&["-shared", "-fPIC"], &words[..]].concat();
+        let mut later = Command::new(&opener);
+        later.args([theirs.join(names[one]), compile(folder.path(), &plugin, "plugin.so", &shared)]);
+        for mut command in [direct, later] {
+            let test = std::env::current_exe().unwrap();
+            command.env("LD_AUDIT", test.with_file_name("libptxvm_audit.so")).env("PTXVM_LIBRARIES", &ours);
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(42), "{output:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What this library does not have: windows and one-sided access, changes of a communicator that runs, simulation.
+//! What this library does not have: windows, one-sided access and what kernels communicate by, changes of a communicator that runs, simulation.
 
 use mathlib::refused;
 
@@ -8,4 +8,7 @@ refused! { API: Status;
     ncclAlltoAll ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
     ncclCommWindowDeregister ncclDevCommCreate ncclDevCommDestroy
     ncclCommWindowRegister ncclGather ncclGroupSimulateEnd ncclPutSignal ncclScatter ncclSignal ncclWaitSignal ncclWinGetUserPtr
+    ncclGetLsaDevicePointer ncclGetLsaMultimemDevicePointer ncclGetMultimemDevicePointer ncclGetPeerDevicePointer
+    ncclGinBarrierCreateRequirement ncclGinInboxA2ACreateRequirement ncclGinOutboxCreateRequirement
+    ncclLLA2ACreateRequirement ncclLsaBarrierCreateRequirement
 }
