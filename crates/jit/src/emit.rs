@@ -249,7 +249,7 @@ impl<H: HostVectors> Emitter<'_, H> {
             let uses = operation.uses();
             match operation.access() {
                 _ if self.is_scalar(operation) => scalar.extend(uses),
-                Some(access) if self.straight.is_some() && access.within.is_none() => {
+                Some(access) if self.straight.is_some() && access.within.is_none() && !access.checked => {
                     vector.extend(uses.into_iter().skip(1));
                 }
                 Some(access) if self.even_address(access).is_some() => {

@@ -63,6 +63,8 @@ pub struct Frame {
     pub word_steps: [usize; MOST_WORDS],
     /// The lanes that the call takes through the loop. No other lane of a word changes.
     pub lanes: Lanes,
+    /// For straight-line code: the lanes of each strip that has been skipped, since an access is not allowed. Others keep what was here.
+    pub skipped: Lanes,
     /// The lanes that have come to each exit.
     pub exits: [Lanes; MOST_BLOCKS],
     /// Each of [`Loop::predicates`](crate::Loop::predicates).
@@ -82,6 +84,8 @@ pub struct Frame {
     pub share: i64,
     /// Thread-instructions that have been executed.
     pub instructions: u64,
+    /// Those at the start of the strip.
+    pub(crate) instructions_before: u64,
     /// The value of the first lane for each of [`Native::evens`].
     pub bases: [u64; MOST_EVENS],
     /// Those at the start of the strip.
@@ -153,6 +157,7 @@ impl Default for Frame {
             words: [[std::ptr::null_mut(); 2]; MOST_WORDS],
             word_steps: [0; MOST_WORDS],
             lanes: Lanes::default(),
+            skipped: Lanes::default(),
             exits: [Lanes::default(); MOST_BLOCKS],
             predicates: [Lanes::default(); MOST_PREDICATES],
             strip: 0,
@@ -162,6 +167,7 @@ impl Default for Frame {
             fuel: 0,
             share: 0,
             instructions: 0,
+            instructions_before: 0,
             bases: [0; MOST_EVENS],
             entered: [0; MOST_EVENS],
             advance: Steps::default(),

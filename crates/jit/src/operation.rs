@@ -112,6 +112,8 @@ pub(crate) struct Access {
     pub count: u32,
     /// In straight-line code: where addresses are that do not step evenly.
     pub within: Option<Within>,
+    /// In straight-line code: nothing is known of the addresses before the code runs, so it checks them itself.
+    pub checked: bool,
 }
 
 /// Addresses are a number that is the same in all lanes and known before the code runs, plus one of these numbers.
@@ -274,6 +276,8 @@ pub(crate) enum Operation {
         /// What is shorter than its slot is extended so.
         signed: bool,
         dst: Vec<Option<Slot>>,
+        /// The lanes that load. The others get any value.
+        guard: Option<Guard>,
     },
     Store {
         access: Access,
@@ -484,7 +488,9 @@ impl Operation {
     /// The lanes that access memory, if not all do.
     pub fn guard(&self) -> Option<Guard> {
         match self {
-            Operation::Store { guard, .. } | Operation::Atomic { guard, .. } => *guard,
+            Operation::Load { guard, .. }
+            | Operation::Store { guard, .. }
+            | Operation::Atomic { guard, .. } => *guard,
             _ => None,
         }
     }

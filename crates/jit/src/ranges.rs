@@ -208,7 +208,8 @@ mod tests {
 
     fn after(operations: &[Operation]) -> Ranges {
         let mut ranges = Ranges::default();
-        let load = Operation::Load { access: access(99, 1), signed: false, dst: vec![Some(Slot(0))] };
+        let load =
+            Operation::Load { access: access(99, 1), signed: false, dst: vec![Some(Slot(0))], guard: None };
         for operation in [load].iter().chain(operations) {
             let range = ranges.result(operation, &Few);
             ranges.define(&operation.defs(), range);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     fn access(base: u32, bytes: u32) -> Access {
-        Access { index: 0, base: Slot(base), offset: 0, bytes, count: 1, within: None }
+        Access { index: 0, base: Slot(base), offset: 0, bytes, count: 1, within: None, checked: false }
     }
 
     fn within(base: u32, low: i64, high: i64) -> Option<Within> {

@@ -6,9 +6,12 @@
 //! operations of the first kind, if they can as well run before.
 //!
 //! Accesses to memory are among them if their addresses step evenly, or are within bounds that the operations themselves show
-//! (`ranges`): the interpreter checks them for all lanes before the code runs, so no lane leaves it. Accesses at the same register
+//! (`ranges`): the interpreter checks them for all lanes before the code runs. Accesses at the same register
 //! share one pointer. A load with a guard is one if the guard is the same in all lanes: native code runs only where it holds. Stores
 //! and atomic operations may be those of some lanes.
+//!
+//! The code checks other addresses of global memory itself, before a strip of lanes has written anything that matters (`section`).
+//! A strip that may not access them has done nothing, and is skipped: its lanes go another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +55,10 @@ pub struct Straight {
     pub whole_warps: bool,
     /// A gang interprets the few operations in less time. They are for the threads of many blocks at once.
     pub is_small: bool,
-    /// For each access its pointer, and the bytes that are added to it.
-    pub(crate) places: Vec<(usize, i32)>,
+    /// The accesses that the code checks itself: indices of [`Straight::accesses`].
+    pub checked: Vec<usize>,
+    /// For each access its pointer, and the bytes that are added to it. `None`: the code checks it.
+    pub(crate) places: Vec<Option<(usize, i32)>>,
     pub(crate) source: Loop,
     /// The slots whose values differ from lane to lane in any way.
     varying: BTreeSet<Slot>,
@@ -138,7 +143,9 @@ pub(crate) struct Finder<'f> {
     /// The indices of the operations in the function, and the operations.
     indices: Vec<u32>,
     ops: Vec<&'f ir::Op>,
-    /// The lanes that execute each of them, where others must not notice.
+    /// The lanes that execute each of them.
+    lanes: Vec<Option<Guard>>,
+    /// The same, where others must not notice.
     some: Vec<Option<Guard>>,
     /// The kinds of slots at the current operation.
     kinds: Here<'f>,
@@ -163,7 +170,7 @@ impl<'f> Finder<'f> {
     ) -> Finder<'f> {
         let mut kinds = starts.at(path[0].block);
         addresses.slots().for_each(|slot| kinds.add_uniform(slot));
-        let (mut indices, mut some) = (Vec::new(), Vec::new());
+        let (mut indices, mut lanes, mut some) = (Vec::new(), Vec::new(), Vec::new());
         for (at, visited) in path.iter().enumerate() {
             for index in visited.of(function).ops.clone() {
                 let behind = path.get(at + 1).map_or(&[][..], |next| &next.of(function).live_in);
@@ -174,6 +181,7 @@ impl<'f> Finder<'f> {
                     _ => false,
                 };
                 indices.push(index);
+                lanes.push(visited.lanes);
                 some.push(visited.lanes.filter(|_| escapes || writes));
             }
         }
@@ -187,6 +195,7 @@ impl<'f> Finder<'f> {
             host,
             indices,
             ops,
+            lanes,
             some,
             kinds,
             live,
@@ -260,10 +269,15 @@ impl<'f> Finder<'f> {
                 let fits = access.bytes_fit();
                 let within = self.section.ranges.of_access(access);
                 let varies = self.kinds.varies(access.base);
+                let checked = varies && within.is_none();
                 if let Some(access) = operation.access_mut() {
                     access.within = within.filter(|_| varies);
+                    access.checked = checked;
                 }
-                fits && !is_kept && (!varies || within.is_some())
+                if let Operation::Load { guard, .. } = &mut operation {
+                    *guard = self.lanes[at].filter(|_| checked);
+                }
+                fits && !is_kept && (!checked || can_check(&op.kind))
             }
             None => true,
         };
@@ -350,7 +364,14 @@ impl<'f> Finder<'f> {
 
     /// The section has room for operation `at`, and nothing in it hinders.
     pub fn takes(&self, at: usize, operation: &Operation) -> bool {
-        !self.section.is_full(operation) && !self.section.hinders(self.ops[at], operation)
+        let merges = self.guard_of_selection(at, operation).is_some();
+        !self.section.is_full(operation) && !self.section.hinders(self.ops[at], operation, merges)
+    }
+
+    /// The lanes whose results a selection merges with what was there before.
+    fn guard_of_selection(&self, at: usize, operation: &Operation) -> Option<Guard> {
+        let of_some = self.some[at].filter(|_| !operation.writes());
+        of_some.or(self.ops[at].guard.filter(|_| operation.access().is_none()))
     }
 
     /// What operation `at` reads is known before native code runs.
@@ -432,9 +453,7 @@ impl<'f> Finder<'f> {
 
     /// Adds operation `at` to those of native code.
     pub fn add(&mut self, at: usize, mut operation: Operation) {
-        let op = self.ops[at];
-        let of_some = self.some[at].filter(|_| !operation.writes());
-        let Some(guard) = of_some.or(op.guard.filter(|_| operation.access().is_none())) else {
+        let Some(guard) = self.guard_of_selection(at, &operation) else {
             return self.add_operation(at, operation);
         };
         let [dst] = operation.defs()[..] else { return };
@@ -491,6 +510,12 @@ impl<'f> Finder<'f> {
     }
 }
 
+/// Native code can check where the operation goes, lane by lane.
+fn can_check(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Load(_) | OpKind::Store(_))
+        && matches!(space_of(kind), Some(Space::Global | Space::Generic))
+}
+
 impl Slots for Finder<'_> {
     fn literal(&self, slot: Slot) -> Option<u64> {
         Finder::literal(self, slot)
@@ -528,9 +553,20 @@ impl Straight {
         }
     }
 
+    /// The accesses to memory, in the order of [`Frame::regions`](crate::Frame::regions).
+    pub fn accesses(&self) -> &[crate::Access] {
+        &self.source.accesses
+    }
+
     /// The predicates of a frame.
     pub fn predicates(&self) -> &[crate::Value] {
         &self.source.predicates
+    }
+
+    /// The code counts instructions that a strip which it skips has not executed.
+    pub(crate) fn counts(&self) -> bool {
+        let mut operations = self.source.bodies.iter().flat_map(|body| &body.operations);
+        !self.checked.is_empty() && operations.any(|operation| matches!(operation, Operation::Count { .. }))
     }
 
     /// The slot is read before the code writes it.

@@ -67,7 +67,7 @@ impl Operation {
                 let access = access(&load.address, load.bytes, load.dst.len(), index, &width)?;
                 let fits = |slot: &Slot| width(*slot).bytes() >= load.bytes as usize;
                 load.dst.iter().flatten().all(fits).then_some(())?;
-                Operation::Load { access, signed: load.signed, dst: load.dst.to_vec() }
+                Operation::Load { access, signed: load.signed, dst: load.dst.to_vec(), guard: None }
             }
             OpKind::Store(store) if !store.semantics.is_strong() => {
                 let access = access(&store.address, store.bytes, store.src.len(), index, &width)?;
@@ -261,6 +261,7 @@ fn access(
         bytes,
         count: count as u32,
         within: None,
+        checked: false,
     })
 }
 

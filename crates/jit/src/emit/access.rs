@@ -64,7 +64,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     pub(super) fn even_address(&self, access: &Access) -> Option<Form> {
         let form = match self.straight {
             Some(_) if access.within.is_some() => return None,
-            Some(straight) => self.pointers[straight.places[access.index].0]?,
+            Some(straight) => self.pointers[straight.places[access.index]?.0]?,
             None => *self.forms.get(&access.base)?,
         };
         if self.source.is_local(access) && form != Form::UNIFORM {
@@ -161,7 +161,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         if let Some(form) = self.even_address(&access) {
             let (base, bytes, writes) = match self.straight {
                 Some(straight) => {
-                    let (pointer, bytes) = straight.places[access.index];
+                    let (pointer, bytes) = straight.places[access.index].ok_or(Refused)?;
                     (self.pointer(pointer)?, bytes, straight.pointers[pointer].write)
                 }
                 None => {
@@ -192,9 +192,9 @@ impl<H: HostVectors> Emitter<'_, H> {
             return Ok(Places::Narrow(offsets));
         }
         match (self.straight, access.within) {
-            (None, _) => self.check_each(access),
             (Some(straight), Some(within)) => self.places_within(straight, access, within),
-            (Some(_), None) => Err(Refused),
+            (Some(_), None) if !access.checked => Err(Refused),
+            _ => self.check_each(access),
         }
     }
 
@@ -211,7 +211,7 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     /// The places of an access whose addresses are within bounds, which have been checked.
     fn places_within(&mut self, straight: &Straight, access: Access, within: Within) -> Result<Places> {
-        let (pointer, bytes) = straight.places[access.index];
+        let (pointer, bytes) = straight.places[access.index].ok_or(Refused)?;
         if self.pointers[pointer] != Some(Form::UNIFORM) {
             return Err(Refused);
         }
@@ -528,7 +528,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     /// Lets the host fetch what lanes of other blocks will access: `Frame::ahead` from the bytes of this access. Changes `rdx`.
     fn fetch_ahead(&mut self, access: Access, base: AsmRegister64, first: i32, bytes: i32) -> Result {
         let Some(straight) = self.straight.filter(|_| self.asm.has_all()) else { return Ok(()) };
-        let pointer = straight.places[access.index].0;
+        let Some((pointer, _)) = straight.places[access.index] else { return Ok(()) };
         if straight.pointers[pointer].space != Space::Global {
             return Ok(());
         }

@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Leave { point: usize, cost: u32, vectors: Vec<(Place, bool)>, masks: Vec<Predicate> },
     /// The lanes leave before they are at the first basic block.
     LeaveAtStart { point: usize },
+    /// The strip has done nothing. `flushes`: arithmetic does.
+    Skip { flushes: bool },
     /// Not all lanes of evenly stepping addresses are in the region. `rcx` is the distance of the first one from its start. If
     /// the lanes at the basic block are, they go on at `fits`, otherwise at `ask`.
     Exact { access: Access, form: Form, fits: CodeLabel, ask: CodeLabel },
@@ -55,6 +57,11 @@ fn place(offset: usize) -> AsmMemoryOperand {
 impl<H: HostVectors> Emitter<'_, H> {
     /// The label of code by which the lanes leave before the current operation.
     pub(super) fn leave(&mut self) -> Result<CodeLabel> {
+        if self.straight.is_some() {
+            let label = self.asm.create_label();
+            self.stubs.push(Stub { label, kind: Kind::Skip { flushes: self.asm.flushes } });
+            return Ok(label);
+        }
         let mut held: Vec<(Slot, Held)> = Vec::new();
         let (mut vectors, mut masks) = (Vec::new(), Vec::new());
         // What is a word is there in any case, and numbers for all lanes are in the frame.
@@ -113,6 +120,12 @@ impl<H: HostVectors> Emitter<'_, H> {
                         self.asm.xor(register, register)?;
                     }
                     self.leave_at(point, 0, &[], &[])?;
+                    self.asm.jmp(done)?;
+                }
+                Kind::Skip { flushes } => {
+                    self.asm.flushes = flushes;
+                    self.set_flushing(false)?;
+                    self.skip()?;
                     self.asm.jmp(done)?;
                 }
                 Kind::Exact { access, form, fits, ask } => {

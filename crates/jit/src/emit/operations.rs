@@ -93,7 +93,10 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.each(self.parts, |this, part| this.round_to_integer(signed, rounding, dst, src, part))
             }
             Operation::Call { index, dst, ref src } => self.call(index, &[dst], src),
-            Operation::Load { access, signed, ref dst } => self.load(access, signed, dst),
+            Operation::Load { access, signed, ref dst, guard: None } => self.load(access, signed, dst),
+            Operation::Load { access, signed, ref dst, guard: Some(guard) } => {
+                self.for_some(guard, None, |this| this.load(access, signed, dst))
+            }
             Operation::Store { access, ref src, guard: None } => self.store(access, src),
             Operation::Store { access, ref src, guard: Some(guard) } => self.store_some(access, src, guard),
             Operation::Atomic { op, access, locked, dst, src, guard } => {

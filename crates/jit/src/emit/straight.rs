@@ -6,8 +6,8 @@
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{
-    AsmRegister64, CodeLabel, eax, ptr, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rbp, rbx, rcx, rdi,
-    rdx, rsi,
+    AsmRegister64, CodeLabel, eax, ecx, ptr, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rbp, rbx, rcx,
+    rdi, rdx, rsi,
 };
 
 use super::{Emitter, HostVectors, Result};
@@ -53,6 +53,10 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.test(eax, eax)?;
         self.asm.jz(none)?;
         self.load_predicates()?;
+        if straight.counts() {
+            self.asm.mov(rcx, qword_ptr(rdi + offset_of!(Frame, instructions)))?;
+            self.asm.mov(qword_ptr(rdi + offset_of!(Frame, instructions_before)), rcx)?;
+        }
         let all = self.all_lanes();
         self.asm.cmp(eax, all)?;
         self.asm.jne(some)?;
@@ -83,7 +87,19 @@ impl<H: HostVectors> Emitter<'_, H> {
         }
         self.asm.ret()?;
         self.mark(Part::Behind);
-        self.behind(finish)
+        self.behind(none)
+    }
+
+    /// Notes that the strip is skipped.
+    pub(super) fn skip(&mut self) -> Result {
+        self.asm.mov(rdx, STRIP)?;
+        self.load_lanes(ecx, offset_of!(Frame, lanes))?;
+        self.store_lanes(offset_of!(Frame, skipped))?;
+        if self.straight.is_some_and(Straight::counts) {
+            self.asm.mov(rcx, qword_ptr(rdi + offset_of!(Frame, instructions_before)))?;
+            self.asm.mov(qword_ptr(rdi + offset_of!(Frame, instructions)), rcx)?;
+        }
+        Ok(())
     }
 
     /// The operations for a strip: for all of its lanes, or for the lanes `eax`. Goes to `done`.

@@ -30,7 +30,7 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     /// Writes `ecx`.
-    fn store_lanes(&mut self, offset: usize) -> Result {
+    pub(super) fn store_lanes(&mut self, offset: usize) -> Result {
         let place = self.lanes_place(offset);
         match self.groups {
             1 => self.asm.mov(place, cx)?,

@@ -38,7 +38,9 @@ impl Operation {
             | Operation::Narrow { src, .. } => vec![*src],
             Operation::Call { src, .. } | Operation::Product { src, .. } => src.clone(),
             Operation::Count { lanes, .. } => vec![lanes.slot],
-            Operation::Load { access, .. } => access.uses().collect(),
+            Operation::Load { access, guard, .. } => {
+                access.uses().chain(guard.map(|guard| guard.slot)).collect()
+            }
             Operation::Store { access, src, guard } => {
                 access.uses().chain(src.iter().copied()).chain(guard.map(|guard| guard.slot)).collect()
             }
@@ -94,7 +96,10 @@ impl Operation {
             | Operation::Narrow { src, .. } => *src = to(*src),
             Operation::Call { src, .. } | Operation::Product { src, .. } => all(src),
             Operation::Count { lanes, .. } => lanes.slot = to(lanes.slot),
-            Operation::Load { access, .. } => access.base = to(access.base),
+            Operation::Load { access, guard, .. } => {
+                access.base = to(access.base);
+                guard.iter_mut().for_each(|guard| guard.slot = to(guard.slot));
+            }
             Operation::Store { access, src, guard } => {
                 access.base = to(access.base);
                 all(src);

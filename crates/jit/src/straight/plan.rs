@@ -7,13 +7,14 @@ use ir::{Slot, Width};
 use super::section::Section;
 use super::{Finder, LEAST_OPERATIONS, MOST_POINTERS, Pointer, Straight};
 use crate::MOST_PREDICATES;
-use crate::loops::{Body, End, Loop, Parts, space_of};
-use crate::operation::{Operation, Within};
+use crate::loops::{self, Body, End, Loop, Parts, space_of};
+use crate::operation::{Access, Operation, Within};
 
 impl Finder<'_> {
     /// What native code does for a section that ends before operation `at`.
     pub(super) fn plan(&self, section: &Section, at: usize) -> Option<Straight> {
-        let (mut pointers, mut places): (Vec<Pointer>, Vec<(usize, i32)>) = (Vec::new(), Vec::new());
+        let mut pointers: Vec<Pointer> = Vec::new();
+        let (mut accesses, mut places, mut checked) = (Vec::new(), Vec::new(), Vec::new());
         let mut guards = Vec::new();
         for (operation, op) in section.operations.iter().zip(&section.vector) {
             let Some(access) = operation.access() else { continue };
@@ -21,6 +22,13 @@ impl Finder<'_> {
             let of_all = op.guard.filter(|_| operation.guard().is_none());
             guards.extend(of_all.filter(|guard| !guards.contains(guard)));
             let bytes = u64::from(access.bytes * access.count);
+            let (offset, narrow) = (access.offset, self.width(access.base) == Width::W32);
+            accesses.push(loops::Access { space, bytes, write, offset, narrow, span: op.span });
+            if access.checked {
+                checked.push(places.len());
+                places.push(None);
+                continue;
+            }
             let even = Within { base: access.base, low: 0, high: 0 };
             let Within { base, low, high } = access.within.unwrap_or(even);
             let (least, end) = (access.offset + low, access.offset + high + bytes as i64);
@@ -35,7 +43,7 @@ impl Finder<'_> {
             let pointer = &mut pointers[index];
             pointer.align = pointer.align.max(bytes);
             (pointer.least, pointer.end) = (pointer.least.min(least), pointer.end.max(end));
-            places.push((index, i32::try_from(access.offset).ok()?));
+            places.push(Some((index, i32::try_from(access.offset).ok()?)));
         }
         if pointers.len() > MOST_POINTERS {
             return None;
@@ -43,7 +51,8 @@ impl Finder<'_> {
         let (mut defined, mut live_in) = (BTreeSet::new(), BTreeSet::new());
         for operation in &section.operations {
             // The pointers have the addresses that step evenly. Their registers may become those of values.
-            let addresses = usize::from(operation.access().is_some_and(|access| access.within.is_none()));
+            let is_pointer = |access: &Access| access.within.is_none() && !access.checked;
+            let addresses = usize::from(operation.access().is_some_and(is_pointer));
             let uses = operation.uses().into_iter().skip(addresses);
             live_in.extend(uses.filter(|slot| !defined.contains(slot)));
             defined.extend(operation.defs());
@@ -61,7 +70,7 @@ impl Finder<'_> {
             cost: 0,
             weight: 1,
         };
-        let (exits, accesses, calls) = (Vec::new(), Vec::new(), Vec::new());
+        let (exits, calls) = (Vec::new(), Vec::new());
         let parts = Parts { blocks: 0..1, exits, bodies: vec![body], accesses, calls };
         let width = |slot| self.width(slot);
         let source = Loop::of_parts(
@@ -80,6 +89,7 @@ impl Finder<'_> {
             guards,
             whole_warps: section.operations.iter().any(Operation::is_of_warp),
             is_small: section.operations.len() < LEAST_OPERATIONS,
+            checked,
             places,
             source,
             varying: section.varying.clone(),

@@ -30,6 +30,12 @@ pub(super) struct Section {
     /// Temporaries that have been taken.
     pub taken: usize,
     pub varying: BTreeSet<Slot>,
+    /// What is read before native code writes it.
+    entering: BTreeSet<Slot>,
+    /// Native code writes some of that, or memory.
+    destroys: bool,
+    /// Native code checks addresses. Strips that it skips begin again with what was there before.
+    checks: bool,
     /// What native code computes, by the slots of the basic block.
     pub ranges: Ranges,
 }
@@ -41,11 +47,26 @@ impl Section {
     }
 
     /// An access with a guard cannot be added: its guard is not known before native code runs, or where it does not hold, a slot
-    /// keeps what another slot has.
-    pub fn hinders(&self, op: &ir::Op, operation: &Operation) -> bool {
+    /// keeps what another slot has. Neither can an access that native code checks behind what a strip could not begin again after, nor
+    /// such an operation behind the access, unless it only writes memory. `merges`: the results are of some lanes.
+    pub fn hinders(&self, op: &ir::Op, operation: &Operation, merges: bool) -> bool {
         let is_renamed = |slot: &Slot| self.renamed.contains_key(slot);
         let hinders = |guard: Guard| self.has_defined(guard.slot) || operation.defs().iter().any(is_renamed);
+        let checks = operation.access().is_some_and(|access| access.checked);
+        if checks && self.destroys || (checks || self.checks) && self.overwrites(operation, merges) {
+            return true;
+        }
         operation.access().is_some() && operation.guard().is_none() && op.guard.is_some_and(hinders)
+    }
+
+    /// The operation writes what native code has read before, or reads itself.
+    fn overwrites(&self, operation: &Operation, merges: bool) -> bool {
+        let uses: Vec<Slot> = operation.uses().iter().map(|slot| self.now(*slot)).collect();
+        let is_lost = |slot: &Slot| {
+            let is_read = merges || uses.contains(slot);
+            self.entering.contains(slot) || is_read && !self.defs.contains(slot)
+        };
+        operation.defs().iter().any(is_lost)
     }
 
     /// The slot that has the value of a slot now.
@@ -76,7 +97,12 @@ impl Section {
         if operation.is_call() {
             self.calls.push(self.vector.len());
         }
-        self.uses.extend(operation.uses().into_iter().chain(op.guard.map(|guard| guard.slot)));
+        let uses: Vec<Slot> = operation.uses().into_iter().chain(op.guard.map(|guard| guard.slot)).collect();
+        self.entering.extend(uses.iter().filter(|slot| !self.defs.contains(slot)));
+        self.uses.extend(uses);
+        let overwrites = operation.defs().iter().any(|slot| self.entering.contains(slot));
+        self.destroys |= overwrites || operation.writes();
+        self.checks |= operation.access().is_some_and(|access| access.checked);
         for slot in operation.defs() {
             self.renamed.remove(&slot);
             self.defs.insert(slot);

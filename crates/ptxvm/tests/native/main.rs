@@ -20,6 +20,7 @@ mod coarse;
 mod codes;
 mod directed;
 mod doubles;
+mod gathers;
 mod locals;
 mod shorts;
 mod solo;

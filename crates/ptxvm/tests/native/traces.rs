@@ -94,6 +94,9 @@ impl Writer {
 
     /// Loads an element, or stores one of the thread's own. `%a` has the address of the thread's element of the input.
     fn access(&mut self) {
+        if self.rng.u8(..3) == 0 {
+            return self.access_any();
+        }
         let (r, place) = (self.register(), 4 * self.rng.u32(5..RESULTS));
         let (d, wide) = (self.rng.u8(..3), 8 * self.rng.u32(3..RESULTS / 2));
         match self.rng.u8(..7) {
@@ -107,6 +110,24 @@ impl Writer {
                 4 * RESULTS
             )),
             _ => self.line(&format!("st.global.u32 [%b+{place}], %r{r};")),
+        }
+    }
+
+    /// Loads any element of the input, or stores one of the thread's own, where nothing is known of the address.
+    fn access_any(&mut self) {
+        let [r, a] = [self.register(), self.register()];
+        let (q, wide) = (self.rng.u8(..2), self.rng.u8(..3));
+        let element = format!("and.b32 %x, %r{a}, 1023;\nmad.wide.u32 %c, %x, 4, %z;");
+        match self.rng.u8(..6) {
+            // Lanes access two allocations.
+            0 => self.line(&format!("{element}\nselp.b64 %c, %c, %b, %q{q};\nld.global.u32 %r{r}, [%c+20];")),
+            1 => self.line(&format!(
+                "and.b32 %x, %r{a}, 510;\nmad.wide.u32 %c, %x, 4, %z;\nld.global.f64 %d{wide}, [%c];"
+            )),
+            2 => self.line(&format!(
+                "and.b32 %x, %r{a}, 3;\nmad.wide.u32 %c, %x, 4, %b;\nst.global.u32 [%c+20], %r{r};"
+            )),
+            _ => self.line(&format!("{element}\nld.global.u32 %r{r}, [%c];")),
         }
     }
 
@@ -190,8 +211,8 @@ impl Traced {
         let mut writer = Writer { rng, text: String::new(), labels: 0, whole };
         writer.line(
             ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n\
-             .reg .b32 %i, %t, %x, %n, %s, %u, %r<5>; .reg .f32 %f<5>; .reg .pred %p, %q<2>; .reg .b64 %a, %b, %c, %o, %d<3>;\n\
-             .shared .b32 sh[1024];\nld.param.u64 %a, [in];\nld.param.u64 %o, [out];\nld.param.u32 %n, [n];\n\
+             .reg .b32 %i, %t, %x, %n, %s, %u, %r<5>; .reg .f32 %f<5>; .reg .pred %p, %q<2>; .reg .b64 %a, %b, %c, %o, %z, %d<3>;\n\
+             .shared .b32 sh[1024];\nld.param.u64 %a, [in];\nmov.u64 %z, %a;\nld.param.u64 %o, [out];\nld.param.u32 %n, [n];\n\
              mov.u32 %t, %tid.y;\nmov.u32 %x, %ntid.x;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %t, %t, %x, %i;\nmov.u32 %x, %ctaid.x;",
         );
         writer.line(&format!("mad.lo.u32 %i, %x, {threads}, %t;\nmad.wide.u32 %b, %i, {}, %o;", 4 * RESULTS));

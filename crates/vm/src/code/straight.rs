@@ -32,7 +32,7 @@ pub(crate) struct Straight {
     guards: Vec<Guard>,
     /// The slots of `plan.predicates`. The second part: the code writes it.
     pub predicates: Vec<(SlotRef, bool)>,
-    /// Index of its first pointer among the regions of all code.
+    /// Index of its first pointer among the regions of all code. Behind these are those of the accesses that it checks itself.
     pub first_region: usize,
     /// The function's slots.
     slots: Arc<[SlotRef]>,
@@ -283,7 +283,7 @@ impl Builder<'_> {
         slots: &Arc<[SlotRef]>,
     ) -> Straight {
         let first_region = self.counts.native_accesses.get();
-        self.counts.native_accesses.set(first_region + plan.pointers.len());
+        self.counts.native_accesses.set(first_region + plan.pointers.len() + plan.checked.len());
         let calls: Vec<Op> = plan.calls.iter().map(|&at| self.op(&plan.operations[at])).collect();
         debug_assert!(calls.iter().all(Op::has_function), "products have native code on some host");
         Straight {

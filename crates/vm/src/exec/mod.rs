@@ -344,7 +344,7 @@ impl<'l> Gang<'l> {
                 && !O::WATCHES
                 && self.passes(path, trace.last)
                 && trace.is_tried(self.launch.native_code)
-                && self.run_trace(trace, &active, shared)?
+                && self.run_trace(trace, path, &mut active, shared)?
             {
                 path.block = trace.last;
                 slice_cost = slice_cost.max(trace.slice_cost);

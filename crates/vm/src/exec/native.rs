@@ -60,6 +60,13 @@ pub(super) struct KnownRegion {
     stride: usize,
 }
 
+impl From<jit::Region> for KnownRegion {
+    /// Memory that is the same for all CTAs.
+    fn from(region: jit::Region) -> KnownRegion {
+        KnownRegion { region, stride: 0 }
+    }
+}
+
 /// What `find_region` needs.
 struct Context<'r, 'g> {
     gang: &'r Gang<'g>,
@@ -94,6 +101,11 @@ impl KnownRegion {
     /// Bytes from the copy of one CTA to that of the next.
     pub fn stride(&self) -> usize {
         self.stride
+    }
+
+    /// The same memory for all CTAs. `None`: no memory.
+    pub fn of(known: Option<KnownRegion>) -> jit::Region {
+        known.map_or(jit::Region::NONE, |known| known.region)
     }
 
     fn of_block(self, block: usize) -> jit::Region {
@@ -431,27 +443,60 @@ fn multiply(frame: &mut Frame, op: &WarpOp) {
     SCRATCH.set(scratch);
 }
 
-impl Context<'_, '_> {
-    fn find(&self, frame: &Frame, access: usize) -> Option<KnownRegion> {
-        let jit::Access { space, bytes, write, offset, narrow, span } = self.native.plan.accesses[access];
-        let (mut least, mut greatest) = (u64::MAX, 0);
-        let form = self.code.native.addresses(access);
-        for lane in (0..u32::BITS as usize).filter(|lane| frame.asking >> lane & 1 != 0) {
-            let address = match form {
-                Some(form) => {
-                    let offset = form.offset(lane / GROUP_LANES, lane % GROUP_LANES);
-                    frame.addresses[0].wrapping_add_signed(offset)
-                }
-                None if narrow => frame.addresses[lane / 2] >> (lane % 2 * 32),
-                None => frame.addresses[lane],
-            };
-            let address = address.wrapping_add_signed(offset);
-            let address = if narrow { address & u64::from(u32::MAX) } else { address };
-            if !address.is_multiple_of(bytes) {
-                return None;
+/// The least and the greatest address of the lanes that ask. `form`: how addresses step. `None`: one is not allowed.
+fn addresses_asked(frame: &Frame, access: &jit::Access, form: Option<Form>) -> Option<(u64, u64)> {
+    let &jit::Access { bytes, offset, narrow, .. } = access;
+    let (mut least, mut greatest) = (u64::MAX, 0);
+    for lane in (0..u32::BITS as usize).filter(|lane| frame.asking >> lane & 1 != 0) {
+        let address = match form {
+            Some(form) => {
+                let offset = form.offset(lane / GROUP_LANES, lane % GROUP_LANES);
+                frame.addresses[0].wrapping_add_signed(offset)
             }
-            (least, greatest) = (least.min(address), greatest.max(address));
+            None if narrow => frame.addresses[lane / 2] >> (lane % 2 * 32),
+            None => frame.addresses[lane],
+        };
+        let address = address.wrapping_add_signed(offset);
+        let address = if narrow { address & u64::from(u32::MAX) } else { address };
+        if !address.is_multiple_of(bytes) {
+            return None;
         }
+        (least, greatest) = (least.min(address), greatest.max(address));
+    }
+    Some((least, greatest))
+}
+
+/// The memory that an access keeps, with the greatest address that is asked for.
+fn kept_region(region: Region, access: &jit::Access, greatest: u64) -> Option<KnownRegion> {
+    // As for inline caches: memory that may be gone the next time is looked up each time.
+    if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(access.bytes) {
+        return None;
+    }
+    let mut known = KnownRegion::new(region, access.bytes)?;
+    // Offsets of narrow addresses are signed.
+    if access.narrow {
+        known.region.room = known.region.room.min(i32::MAX as u64);
+    }
+    (greatest - region.base < known.region.room).then_some(known)
+}
+
+/// The memory of a straight-line access whose addresses do not step evenly: the same for all blocks.
+pub(super) fn asked_region(
+    frame: &Frame,
+    access: &jit::Access,
+    find: impl FnOnce(&Request, u64, u64) -> Option<Region>,
+) -> Option<jit::Region> {
+    let (least, greatest) = addresses_asked(frame, access, None)?;
+    let &jit::Access { space, bytes, write, span, .. } = access;
+    let region = find(&Request { space, bytes, write, span }, least, greatest)?;
+    kept_region(region, access, greatest).filter(|known| known.stride == 0).map(|known| known.region)
+}
+
+impl Context<'_, '_> {
+    fn find(&self, frame: &Frame, index: usize) -> Option<KnownRegion> {
+        let access = &self.native.plan.accesses[index];
+        let (least, greatest) = addresses_asked(frame, access, self.code.native.addresses(index))?;
+        let &jit::Access { space, bytes, write, span, .. } = access;
         if space == Space::Local {
             let end = greatest.checked_add(bytes)?;
             let fits = |part: &&Part| least >= part.start && end - part.start <= part.bytes;
@@ -460,17 +505,8 @@ impl Context<'_, '_> {
                 jit::Region { start: part.start, room: part.bytes - bytes + 1, host: part.rows.cast() };
             return Some(KnownRegion { region, stride: 0 });
         }
-        let request = Request { space, bytes, write, span };
-        let region = self.gang.region(self.shared, &request, least, greatest)?;
-        // As for inline caches: memory that may be gone the next time is looked up each time.
-        if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(bytes) {
-            return None;
-        }
-        let mut known = KnownRegion::new(region, bytes)?;
-        // Offsets of narrow addresses are signed.
-        if narrow {
-            known.region.room = known.region.room.min(i32::MAX as u64);
-        }
-        (greatest - region.base < known.region.room).then_some(known)
+        let region =
+            self.gang.region(self.shared, &Request { space, bytes, write, span }, least, greatest)?;
+        kept_region(region, access, greatest)
     }
 }

@@ -1,17 +1,19 @@
 //! Operations of a basic block that run as native code together.
 //!
-//! All addresses are checked before the code runs, for all lanes of the gang. If one is not allowed, or is not known to step
-//! evenly, the interpreter runs the operations one by one, and reports what is wrong.
+//! Addresses that step evenly are checked before the code runs, for all lanes of the gang. If one is not allowed, the interpreter runs
+//! the operations one by one, and reports what is wrong. The code checks others itself, and skips strips of lanes that may not access
+//! them. Then the interpreter runs the operations of these lanes.
 //!
 //! Narrowest test: `ptxvm/tests/native`.
 
-use jit::{Frame, MOST_POINTERS, Pointer};
+use jit::{Access, Frame, MOST_POINTERS, Pointer};
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use machine::memory::HEAP_BASE;
 use smallvec::SmallVec;
 
 use super::addresses::{Even, Region};
-use super::native::{KnownRegion, compute};
+use super::native::{KnownRegion, asked_region, compute};
+use super::path::Path;
 use super::request::Request;
 use super::strips::{Strips, keep_frame, spare_frame};
 use super::{Active, Gang, Step};
@@ -27,40 +29,72 @@ pub(super) struct Context<'c> {
     pub calls: &'c [Op],
     /// Lanes of a strip.
     pub lanes: usize,
+    /// The accesses of the code, and what finds memory for those that it checks itself.
+    pub accesses: &'c [Access],
+    pub find: &'c dyn Fn(&Request, u64, u64) -> Option<Region>,
 }
 
 impl Gang<'_> {
     #[inline(never)]
     pub(super) fn straight(&mut self, straight: &Straight, active: &Active, shared: &mut Shared) -> Step {
-        if !straight.plan.is_small && self.run_straight(straight, active, shared).is_some() {
-            return Ok(());
+        if !straight.plan.is_small
+            && let Some(skipped) = self.run_straight(straight, active, shared)
+        {
+            if skipped.is_empty() {
+                return Ok(());
+            }
+            let rest = self.part_of(active, skipped);
+            return straight.ops.iter().try_for_each(|op| self.execute_op(op, &rest, shared));
         }
         straight.ops.iter().try_for_each(|op| self.execute_op(op, active, shared))
     }
 
-    /// Takes the lanes through all basic blocks of a trace. Returns false if nothing has run.
+    /// Some of the active lanes. The others keep their values.
+    fn part_of(&self, active: &Active, lanes: Mask) -> Active {
+        let mut part = Active { alone: false, guarded: true, few: false, compacts: false, ..*active };
+        part.set_mask(lanes, self.threads.lanes);
+        part
+    }
+
+    /// Takes the lanes of a path through all basic blocks of a trace, but for those that may not access memory as they would. These
+    /// stay at its first basic block, as another path. Returns false if nothing has run.
     #[inline(never)]
-    pub(super) fn run_trace(&mut self, trace: &Trace, active: &Active, shared: &mut Shared) -> Step<bool> {
+    pub(super) fn run_trace(
+        &mut self,
+        trace: &Trace,
+        path: &mut Path,
+        active: &mut Active,
+        shared: &mut Shared,
+    ) -> Step<bool> {
         trace.before.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
         // Native code may give the predicates other values.
         let of_some = trace.some.iter().map(|(guard, cost)| {
             let holds = self.registers.predicate(active.window, guard.slot);
-            let lanes = active.mask & if guard.negated { !holds } else { holds };
-            cost * u64::from(lanes.count())
+            (if guard.negated { !holds } else { holds }, cost)
         });
-        let cost = of_some.sum::<u64>() + trace.cost * active.count as u64;
-        let went = trace.is_way(|slot| self.registers.uniform(active.window, slot))
-            && self.run_straight(&trace.section, active, shared).is_some();
+        let of_some: SmallVec<[_; 4]> = of_some.collect();
+        let is_way = trace.is_way(|slot| self.registers.uniform(active.window, slot));
+        let skipped = is_way.then(|| self.run_straight(&trace.section, active, shared)).flatten();
+        let skipped = skipped.unwrap_or(active.mask);
+        let went = skipped != active.mask;
         trace.note(went);
-        if went {
-            self.steps.instructions += cost;
-            trace.after.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
+        if !went {
+            return Ok(false);
         }
-        Ok(went)
+        if !skipped.is_empty() {
+            self.split(path, skipped, path.block);
+            self.find_needed(path);
+            *active = self.part_of(active, path.mask);
+        }
+        let of_some = of_some.iter().map(|(lanes, cost)| *cost * u64::from((active.mask & *lanes).count()));
+        self.steps.instructions += of_some.sum::<u64>() + trace.cost * active.count as u64;
+        trace.after.iter().try_for_each(|op| self.execute_op(op, active, shared))?;
+        active.guarded = false;
+        Ok(true)
     }
 
-    /// `None`: nothing has run.
-    fn run_straight(&mut self, straight: &Straight, active: &Active, shared: &Shared) -> Option<()> {
+    /// Returns the lanes that have been skipped. `None`: nothing has run.
+    fn run_straight(&mut self, straight: &Straight, active: &Active, shared: &Shared) -> Option<Mask> {
         let window = active.window;
         if !straight.guards_hold(|slot| self.registers.uniform(window, slot)) {
             return None;
@@ -94,7 +128,21 @@ impl Gang<'_> {
         for (place, &(slot, _)) in frame.predicates.iter_mut().zip(&straight.predicates) {
             *place = self.registers.predicate(window, slot).0;
         }
-        walk(straight, code, &mut frame, active, (&strips, &pointers), rows);
+        let skipped = if straight.plan.checked.is_empty() {
+            walk(straight, code, &mut frame, active, (&strips, &pointers), (rows, &|_, _, _| None));
+            Mask::EMPTY
+        } else {
+            let known = straight.first_region + pointers.len();
+            let known = known..known + straight.plan.checked.len();
+            let regions = straight.plan.checked.iter().zip(&self.caches.regions[known.clone()]);
+            regions.for_each(|(&access, known)| frame.regions[access] = KnownRegion::of(*known));
+            frame.skipped = Mask::EMPTY.0;
+            let find = |request: &Request, least, greatest| self.region(shared, request, least, greatest);
+            walk(straight, code, &mut frame, active, (&strips, &pointers), (rows, &find));
+            let regions = straight.plan.checked.iter().zip(&mut self.caches.regions[known]);
+            regions.for_each(|(&access, known)| *known = Some(KnownRegion::from(frame.regions[access])));
+            Mask(frame.skipped)
+        };
         for (&(slot, defined), &value) in straight.predicates.iter().zip(&frame.predicates) {
             if defined {
                 self.registers.set_predicate(window, slot, Mask(value), active.mask);
@@ -102,7 +150,7 @@ impl Gang<'_> {
         }
         self.steps.instructions += std::mem::take(&mut frame.instructions);
         keep_frame(frame);
-        Some(())
+        Some(skipped)
     }
 
     /// See [`locate`].
@@ -171,7 +219,7 @@ fn walk(
     frame: &mut Frame,
     active: &Active,
     (strips, pointers): (&Strips, &Pointers),
-    rows: LaneRows,
+    (rows, find): (LaneRows, &dyn Fn(&Request, u64, u64) -> Option<Region>),
 ) {
     let parts = code.native.parts();
     for (index, (affine, stride)) in pointers.iter().enumerate() {
@@ -180,8 +228,10 @@ fn walk(
         (frame.advance.pointers[index], frame.jump.pointers[index]) = (advance, jump.wrapping_add(stride));
         frame.ahead[index] = fetched_ahead(affine);
     }
-    let mut context = Context { calls: &straight.calls, lanes: parts * GROUP_LANES };
-    (frame.call, frame.context) = (call, (&raw mut context).cast());
+    let accesses = straight.plan.accesses();
+    let mut context = Context { calls: &straight.calls, lanes: parts * GROUP_LANES, accesses, find };
+    (frame.call, frame.find_region) = (call, find_region);
+    frame.context = (&raw mut context).cast();
     let (first, end) = active.groups;
     let (mut next, end) = (first / parts, end.div_ceil(parts));
     while next < end {
@@ -195,6 +245,19 @@ fn walk(
         // gang, and have been checked for all lanes.
         unsafe { code.native.run(frame) }
     }
+}
+
+/// Finds the memory of an access that the code checks.
+pub(super) extern "C" fn find_region(frame: *mut Frame, access: usize) -> bool {
+    // SAFETY: as in `call`.
+    let (frame, context) = unsafe {
+        let frame = &mut *frame;
+        let context = &*frame.context.cast::<Context>();
+        (frame, context)
+    };
+    let Some(region) = asked_region(frame, &context.accesses[access], context.find) else { return false };
+    frame.regions[access] = region;
+    true
 }
 
 /// Computes an operation for the lanes of all groups of a strip.

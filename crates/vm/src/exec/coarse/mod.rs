@@ -536,6 +536,9 @@ impl<'l> Coarse<'l> {
         if straight.plan.whole_warps && !self.alive.is_whole_warps_of(Mask::ALL) {
             return None;
         }
+        if !straight.plan.checked.is_empty() {
+            return None;
+        }
         let code = straight.code(|slot| self.form(slot))?;
         let mut section = Section::new(straight, code, self.rows, self.alive);
         for &slot in &code.evens {

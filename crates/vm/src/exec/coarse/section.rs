@@ -124,7 +124,12 @@ impl<'l> Section<'l> {
         for word in &self.words {
             word.fill(self.rows.lanes);
         }
-        let mut context = Context { calls: &self.straight.calls, lanes: parts * GROUP_LANES };
+        let mut context = Context {
+            accesses: &[],
+            find: &|_, _, _| None,
+            calls: &self.straight.calls,
+            lanes: parts * GROUP_LANES,
+        };
         let mut frame = spare_frame();
         (frame.call, frame.context) = (call, (&raw mut context).cast());
         frame.lanes = repeated(self.alive, of_block).0;

@@ -1,0 +1,174 @@
+//! Accesses of straight-line code whose addresses depend on data: native code checks them itself, and skips lanes that it may not take.
+
+use ptxvm::{Device, Engine, HostPath, Module};
+
+use super::native_paths;
+
+/// Threads of a block.
+const THREADS: u32 = 320;
+
+/// `k(in, out)` with these instructions; `%a` and `%b` are the addresses of the thread's elements, `%z` that of the input, and `%r0` is what
+/// the thread has loaded.
+fn kernel(body: &str) -> Module {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
+         .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %z;\n\
+         ld.param.u64 %z, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
+         mad.lo.u32 %i, %x, {THREADS}, %t;\nmad.wide.u32 %a, %i, 4, %z;\nmad.wide.u32 %b, %i, 4, %b;\n\
+         ld.global.u32 %r0, [%a];\n{body}\nret;\n}}\n"
+    );
+    Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Four blocks: the thread-instructions or the fault, and the output.
+fn run(
+    module: &Module,
+    input: &[u32],
+    (engine, path): (Engine, HostPath),
+) -> (Result<u64, String>, Vec<u32>) {
+    let device = Device::new();
+    let (input, out) =
+        (device.array(input).expect("room"), device.zeros::<u32>(2 * input.len()).expect("room"));
+    let launch = device.load(module).expect("room").launch("k").grid(4).block(THREADS).engine(engine);
+    let launch = launch.configure(|config| {
+        config.host_path = Some(path);
+        config.threads = Some(1);
+    });
+    let ended = launch.arg(&input).arg(&out).run();
+    let ended = ended.map(|report| report.thread_instructions).map_err(|error| error.to_string());
+    (ended, out.read().expect("an array"))
+}
+
+/// The accesses that native code checks itself in all sections of basic blocks and of traces.
+fn checked(module: &Module) -> (usize, usize) {
+    let functions = module.program().functions.iter().flatten();
+    let found = functions.map(|function| jit::straight(function, jit::Host::Avx2, |_, _| true).of_gang);
+    found.fold((0, 0), |(blocks, traces), found| {
+        let items = found.blocks.iter().flat_map(|(_, items)| items);
+        let of_blocks = items.filter_map(jit::Item::section).map(|section| section.checked.len());
+        let of_traces = found.traces.iter().map(|trace| trace.section.checked.len());
+        (blocks + of_blocks.sum::<usize>(), traces + of_traces.sum::<usize>())
+    })
+}
+
+/// On every path as the reference engine has it; and the fault, if there is one, as the interpreter tells it.
+fn is_that_of_the_reference_engine(module: &Module, input: &[u32]) -> Result<u64, String> {
+    let expected = run(module, input, (Engine::Reference, HostPath::Portable));
+    let interpreted = run(module, input, (Engine::Interpreter, HostPath::Portable));
+    for path in native_paths() {
+        let found = run(module, input, (Engine::Native, path));
+        assert_eq!(found.0, interpreted.0, "{}", path.name());
+        assert!(found.0.is_err() || found == expected, "{}", path.name());
+    }
+    interpreted.0
+}
+
+/// Elements that are places in the input.
+fn places() -> Vec<u32> {
+    (0..4 * THREADS).map(|i| i.wrapping_mul(2_654_435_761) % (4 * THREADS)).collect()
+}
+
+const GATHER: &str = "mad.wide.u32 %c, %r0, 4, %z;\nld.global.u32 %r1, [%c];\nmad.lo.u32 %r1, %r1, 3, %i;\n";
+
+#[test]
+fn what_data_choose_is_loaded_and_stored() {
+    let store = "sub.u32 %x, 1279, %i;\nxor.b32 %r1, %r1, %r0;\nst.global.u32 [%b], %r1;";
+    let module = kernel(&format!("{GATHER}{store}"));
+    assert_eq!(checked(&module), (1, 0));
+    is_that_of_the_reference_engine(&module, &places()).expect("no fault");
+    // Each thread has a place of its own.
+    let permuted: Vec<u32> = (0..4 * THREADS).map(|i| i * 7 % (4 * THREADS)).collect();
+    let scatter = "ld.param.u64 %d, [out];\nmad.wide.u32 %d, %r0, 4, %d;\nadd.u32 %r1, %r0, %i;\nst.global.u32 [%d], %r1;";
+    let module = kernel(scatter);
+    assert_eq!(checked(&module), (1, 0));
+    is_that_of_the_reference_engine(&module, &permuted).expect("no fault");
+}
+
+/// Some lanes of two strips load from another allocation than the others of theirs.
+#[test]
+fn lanes_of_two_allocations_are_interpreted() {
+    let two = "and.b32 %x, %t, 255;\nsetp.lt.u32 %p, %x, 5;\nmad.wide.u32 %c, %r0, 4, %z;\nselp.b64 %c, %b, %c, %p;\nbar.sync 0;\n\
+               ld.global.u32 %r1, [%c];\nmad.lo.u32 %r1, %r1, 3, %i;\nld.global.u32 %r2, [%b];\nadd.u32 %r2, %r2, %r1;\n\
+               add.u32 %r2, %r2, 1;\nst.global.u32 [%b], %r2;\nbar.sync 0;\nadd.u32 %r3, %i, %t;\nadd.u32 %r3, %r3, %r0;\n\
+               cvt.u32.u64 %x, %c;\nadd.u32 %r3, %r3, %x;\nst.global.u32 [%b+5120], %r3;";
+    let module = kernel(two);
+    assert_eq!(checked(&module), (1, 0));
+    // It changes its own output, so lanes that go twice show.
+    let mut functions = module.program().functions.iter().flatten();
+    let found = jit::straight(functions.next().expect("a kernel"), jit::Host::Avx2, |_, _| true).of_gang;
+    let mut sections = found.blocks.iter().flat_map(|(_, items)| items).filter_map(jit::Item::section);
+    let stores = |op: &ir::Op| matches!(op.kind, ir::OpKind::Store(_));
+    assert!(sections.any(|section| !section.checked.is_empty() && section.operations.iter().any(stores)));
+    is_that_of_the_reference_engine(&module, &places()).expect("no fault");
+}
+
+/// The register of an address is that of a value behind the access.
+#[test]
+fn lanes_that_are_skipped_have_the_addresses_that_were_there() {
+    let body = "setp.lt.u32 %q, %t, 1000;\n@!%q bra END;\nand.b32 %x, %t, 255;\nsetp.lt.u32 %p, %x, 5;\n\
+                mad.wide.u32 %c, %r0, 4, %z;\nselp.b64 %c, %b, %c, %p;\nld.global.u32 %r2, [%a];\nld.global.u32 %r1, [%c];\n\
+                cvt.u64.u32 %a, %r1;\nadd.u32 %r2, %r2, %r1;\nxor.b32 %r2, %r2, %i;\nadd.s64 %a, %a, 3;\nbar.sync 0;\n\
+                cvt.u32.u64 %r3, %a;\nadd.u32 %r2, %r2, %r3;\nst.global.u32 [%b], %r2;\nEND:";
+    let module = kernel(body);
+    assert!(checked(&module) != (0, 0));
+    is_that_of_the_reference_engine(&module, &places()).expect("no fault");
+}
+
+/// A branch that data decide, and the same behind it: lanes that are skipped do not count twice.
+#[test]
+fn lanes_that_a_trace_skips_go_their_own_way() {
+    let body = "mad.lo.u32 %r2, %r0, 3, %i;\nsetp.gt.u32 %q, %r0, 700;\n@%q bra JOIN;\nadd.u32 %r2, %r2, 5;\nJOIN:\n\
+                and.b32 %x, %t, 255;\nsetp.lt.u32 %p, %x, 5;\nmad.wide.u32 %c, %r0, 4, %z;\nselp.b64 %c, %b, %c, %p;\n\
+                ld.global.u32 %r1, [%c];\nmad.lo.u32 %r1, %r1, %r2, %i;\nst.global.u32 [%b], %r1;";
+    let module = kernel(body);
+    assert!(checked(&module).1 > 0, "no trace checks an access");
+    is_that_of_the_reference_engine(&module, &places()).expect("no fault");
+}
+
+/// Only the lanes that go into the basic block load: others have addresses of nothing.
+#[test]
+fn lanes_that_a_branch_leads_around_a_load_are_not_checked() {
+    let body = "mov.u32 %r1, 9;\nsetp.ge.u32 %q, %r0, 1280;\n@%q bra JOIN;\nmad.wide.u32 %c, %r0, 4, %z;\nld.global.u32 %r1, [%c];\n\
+                JOIN:\nmad.lo.u32 %r1, %r1, 3, %i;\nxor.b32 %r1, %r1, %r0;\nst.global.u32 [%b], %r1;";
+    let module = kernel(body);
+    assert!(checked(&module).1 > 0, "no trace checks an access");
+    let mut input = places();
+    input.iter_mut().step_by(3).for_each(|place| *place += 1 << 28);
+    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+}
+
+#[test]
+fn faults_of_what_data_choose_are_those_of_the_interpreter() {
+    let body = format!(
+        "{GATHER}mad.wide.u32 %d, %r1, 4, %z;\nld.global.u32 %r2, [%d];\nadd.u32 %r2, %r2, %r1;\nst.global.u32 [%b], %r2;"
+    );
+    let module = kernel(&body);
+    assert_eq!(checked(&module), (2, 0));
+    // The second load of thread 40 fails, and the first one of thread 300, which the interpreter meets first.
+    let mut input = vec![1; 4 * THREADS as usize];
+    (input[0], input[1]) = (1 << 20, 0);
+    (input[2 * THREADS as usize + 40], input[2 * THREADS as usize + 300]) = (0, 1 << 28);
+    let fault = is_that_of_the_reference_engine(&module, &input).expect_err("a fault");
+    assert!(fault.contains("out of bounds"), "{fault}");
+    // Not a multiple of four.
+    let body = "mul.wide.u32 %c, %r0, 2;\nadd.s64 %c, %c, %z;\nld.global.u32 %r1, [%c];\nadd.u32 %r1, %r1, %i;\nst.global.u32 [%b], %r1;";
+    let module = kernel(body);
+    assert_eq!(checked(&module), (1, 0));
+    let mut input = vec![2; 4 * THREADS as usize];
+    input[999] = 7;
+    is_that_of_the_reference_engine(&module, &input).expect_err("a fault");
+}
+
+/// Addresses of shared memory, which each block has for itself, among those of the same instruction.
+#[test]
+fn shared_memory_by_generic_addresses_is_that_of_the_block() {
+    let body = format!(
+        ".shared .b32 sh[{THREADS}];\nmov.u32 %r3, sh;\nmad.lo.u32 %r3, %t, 4, %r3;\nst.shared.u32 [%r3], %i;\nbar.sync 0;\n\
+         mov.u64 %d, sh;\ncvta.shared.u64 %d, %d;\nmad.wide.u32 %c, %r0, 4, %d;\n\
+         ld.u32 %r1, [%c];\nmad.lo.u32 %r1, %r1, 3, %i;\nst.global.u32 [%b], %r1;"
+    );
+    let module = kernel(&body);
+    assert_eq!(checked(&module), (1, 0));
+    let input: Vec<u32> = places().iter().map(|place| place % THREADS).collect();
+    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+}
