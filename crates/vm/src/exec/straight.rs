@@ -24,14 +24,17 @@ use crate::shared::Shared;
 /// The host's addresses of each pointer, and the bytes from the copy of one CTA to that of the next.
 type Pointers = SmallVec<[(Affine, usize); MOST_POINTERS]>;
 
-/// What [`call`] needs.
+/// Finds the memory of an access, from the least and the greatest address on.
+pub(super) type Find<'f> = dyn Fn(&Request, u64, u64) -> Option<Region> + 'f;
+
+/// What [`call`] and [`find_region`] need.
 pub(super) struct Context<'c> {
     pub calls: &'c [Op],
     /// Lanes of a strip.
     pub lanes: usize,
     /// The accesses of the code, and what finds memory for those that it checks itself.
     pub accesses: &'c [Access],
-    pub find: &'c dyn Fn(&Request, u64, u64) -> Option<Region>,
+    pub find: &'c Find<'c>,
 }
 
 impl Gang<'_> {
@@ -219,7 +222,7 @@ fn walk(
     frame: &mut Frame,
     active: &Active,
     (strips, pointers): (&Strips, &Pointers),
-    (rows, find): (LaneRows, &dyn Fn(&Request, u64, u64) -> Option<Region>),
+    (rows, find): (LaneRows, &Find),
 ) {
     let parts = code.native.parts();
     for (index, (affine, stride)) in pointers.iter().enumerate() {
