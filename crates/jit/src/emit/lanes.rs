@@ -74,7 +74,8 @@ impl<H: HostVectors> Emitter<'_, H> {
         let value = self.temporary()?;
         for group in 0..self.groups {
             if group == 0 || form != Form::UNIFORM {
-                let none = if all { None } else { Some(self.skip_without_lanes(group)?) };
+                let alike = all || form == Form::UNIFORM;
+                let none = if alike { None } else { Some(self.skip_without_lanes(group)?) };
                 let place = ptr(base + (bytes + form.offset(group, 0) as i32));
                 self.load_number(place, access.bytes, signed, slot)?;
                 if let Some(mut none) = none {
