@@ -93,8 +93,9 @@ unsafe extern "C" fn la_objsearch(name: *const c_char, _: *mut usize, _: c_uint)
     }
     // SAFETY: the dynamic linker passes a string of C.
     let asked = unsafe { CStr::from_ptr(name) }.to_bytes();
-    let is_path = asked.contains(&b'/');
-    let ours =
-        if is_path { named(&libraries().replacements, Path::new(OsStr::from_bytes(asked))) } else { None };
+    if !asked.contains(&b'/') {
+        return name;
+    }
+    let ours = named(&libraries().replacements, Path::new(OsStr::from_bytes(asked)));
     ours.or_else(|| wrapper(asked)).map_or(name, CStr::as_ptr)
 }

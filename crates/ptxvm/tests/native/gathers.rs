@@ -145,11 +145,14 @@ fn faults_of_what_data_choose_are_those_of_the_interpreter() {
     let module = kernel(&body);
     assert_eq!(checked(&module), (2, 0));
     // The second load of thread 40 fails, and the first one of thread 300, which the interpreter meets first.
-    let mut input = vec![1; 4 * THREADS as usize];
-    (input[0], input[1]) = (1 << 20, 0);
-    (input[2 * THREADS as usize + 40], input[2 * THREADS as usize + 300]) = (0, 1 << 28);
+    let mut input = vec![0; 4 * THREADS as usize];
+    let block = 2 * THREADS as usize;
+    (input[5], input[block + 40], input[block + 300]) = (1279, 5, 1 << 28);
     let fault = is_that_of_the_reference_engine(&module, &input).expect_err("a fault");
-    assert!(fault.contains("out of bounds"), "{fault}");
+    assert!(fault.contains("out of bounds") && fault.contains("thread (300,0,0)"), "{fault}");
+    input[block + 300] = 0;
+    let fault = is_that_of_the_reference_engine(&module, &input).expect_err("a fault");
+    assert!(fault.contains("thread (40,0,0)"), "{fault}");
     // Not a multiple of four.
     let body = "mul.wide.u32 %c, %r0, 2;\nadd.s64 %c, %c, %z;\nld.global.u32 %r1, [%c];\nadd.u32 %r1, %r1, %i;\nst.global.u32 [%b], %r1;";
     let module = kernel(body);
