@@ -28,9 +28,11 @@ use crate::translate::is_heavy;
 use crate::{Host, Native};
 
 pub(crate) use addresses::Addresses;
+use own::can_check;
 use section::Section;
 
 mod addresses;
+mod own;
 mod plan;
 mod section;
 
@@ -62,6 +64,8 @@ pub struct Straight {
     pub(crate) source: Loop,
     /// The slots whose values differ from lane to lane in any way.
     varying: BTreeSet<Slot>,
+    /// What a strip that is skipped begins again with.
+    kept: BTreeSet<Slot>,
 }
 
 /// What a basic block consists of.
@@ -154,6 +158,8 @@ pub(crate) struct Finder<'f> {
     section: Section,
     /// The section may turn out not to run when what is even has been computed: that is written to temporaries only.
     tentative: bool,
+    /// Native code may check the accesses of operations before this one itself.
+    checks_until: usize,
     addresses: &'f Addresses,
     temporaries: &'f mut Vec<Width>,
 }
@@ -189,7 +195,13 @@ impl<'f> Finder<'f> {
         let guarded = |at: usize| ops[at].guard.is_some() || some[at].is_some();
         let flows = indices.iter().enumerate().map(|(at, &index)| (at, (kinds.flow(index), guarded(at))));
         let live = Liveness::of(function, path[path.len() - 1].of(function), flows);
-        let (items, section, tentative) = (Vec::new(), Section::default(), path.len() > 1);
+        let (items, mut section, tentative) = (Vec::new(), Section::default(), path.len() > 1);
+        if tentative {
+            // Lanes that are skipped begin again with the first basic block, and with what the interpreter computes of it.
+            section.entering.extend(&path[0].of(function).live_in);
+        }
+        let may_check = |op: &&ir::Op| own::may_check(&kinds, &op.kind);
+        let checks_until = ops.iter().rposition(may_check).map_or(0, |last| last + 1);
         Finder {
             function,
             host,
@@ -202,6 +214,7 @@ impl<'f> Finder<'f> {
             items,
             section,
             tentative,
+            checks_until,
             addresses,
             temporaries,
         }
@@ -364,8 +377,7 @@ impl<'f> Finder<'f> {
 
     /// The section has room for operation `at`, and nothing in it hinders.
     pub fn takes(&self, at: usize, operation: &Operation) -> bool {
-        let merges = self.guard_of_selection(at, operation).is_some();
-        !self.section.is_full(operation) && !self.section.hinders(self.ops[at], operation, merges)
+        !self.section.is_full(operation) && !self.section.hinders(self.ops[at], operation, self.owns(at))
     }
 
     /// The lanes whose results a selection merges with what was there before.
@@ -399,8 +411,9 @@ impl<'f> Finder<'f> {
 
     /// All operations as one section: those before, native code, and those behind.
     pub fn whole(mut self) -> Option<(Vec<ir::Op>, Straight, Vec<ir::Op>)> {
-        let section = std::mem::take(&mut self.section);
+        let mut section = std::mem::take(&mut self.section);
         let span = section.vector.last()?.span;
+        self.give_back(&mut section, self.ops.len(), span)?;
         let plan = self.plan(&section, self.ops.len())?;
         let copies = self.copies(&section, self.ops.len(), span);
         Some((section.before, plan, copies))
@@ -479,20 +492,23 @@ impl<'f> Finder<'f> {
         }
         let range = self.section.ranges.result(&operation, self);
         self.section.ranges.define(&operation.defs(), range);
-        self.section.add(at, self.ops[at], operation, &self.kinds);
+        let owns = self.own_slots(at, &operation);
+        self.section.at.push(at);
+        self.section.add(self.ops[at], operation, &owns, &self.kinds);
     }
 
     /// Ends the section before operation `at`.
     fn end(&mut self, at: usize) {
-        let section = std::mem::take(&mut self.section);
+        let mut section = std::mem::take(&mut self.section);
         let of_block = |&index: &usize| Item::Op(self.ops[index].clone());
         if section.vector.is_empty() {
             return self.items.extend(section.at.iter().map(of_block));
         }
-        let Some(plan) = self.plan(&section, at) else {
+        let span = section.vector[section.vector.len() - 1].span;
+        let whole = self.give_back(&mut section, at, span);
+        let Some(plan) = whole.and_then(|()| self.plan(&section, at)) else {
             return self.items.extend(section.at.iter().map(of_block));
         };
-        let span = section.vector[section.vector.len() - 1].span;
         let copies = self.copies(&section, at, span);
         self.items.extend(section.before.into_iter().map(Item::Op));
         self.items.push(Item::Section(plan));
@@ -508,12 +524,6 @@ impl<'f> Finder<'f> {
         };
         live.map(copy).collect()
     }
-}
-
-/// Native code can check where the operation goes, lane by lane.
-fn can_check(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Load(_) | OpKind::Store(_))
-        && matches!(space_of(kind), Some(Space::Global | Space::Generic))
 }
 
 impl Slots for Finder<'_> {
@@ -567,6 +577,11 @@ impl Straight {
     pub(crate) fn counts(&self) -> bool {
         let mut operations = self.source.bodies.iter().flat_map(|body| &body.operations);
         !self.checked.is_empty() && operations.any(|operation| matches!(operation, Operation::Count { .. }))
+    }
+
+    /// Where a strip is skipped, the interpreter reads what was in the slot before.
+    pub fn keeps(&self, slot: Slot) -> bool {
+        self.kept.contains(&slot)
     }
 
     /// The slot is read before the code writes it.

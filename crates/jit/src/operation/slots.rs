@@ -159,6 +159,21 @@ impl Operation {
         Some(())
     }
 
+    /// Lets the operation write other slots.
+    pub fn rename_defs(&mut self, to: impl Fn(Slot) -> Slot) {
+        match self {
+            Operation::Compare { dst, .. }
+            | Operation::CompareHalves { dst, .. }
+            | Operation::Unpack { dst, .. } => dst.iter_mut().flatten().for_each(|slot| *slot = to(*slot)),
+            Operation::Load { dst, .. } => dst.iter_mut().flatten().for_each(|slot| *slot = to(*slot)),
+            Operation::Product { dst, .. } => dst.iter_mut().for_each(|slot| *slot = to(*slot)),
+            Operation::Shuffle { dst, pred, .. } => {
+                [dst, pred].into_iter().flatten().for_each(|slot| *slot = to(*slot));
+            }
+            other => other.result().into_iter().for_each(|slot| *slot = to(*slot)),
+        }
+    }
+
     /// The slots that the operation writes.
     pub fn defs(&self) -> Vec<Slot> {
         match self {

@@ -93,6 +93,7 @@ impl Finder<'_> {
             places,
             source,
             varying: section.varying.clone(),
+            kept: if section.checks { section.entering.clone() } else { BTreeSet::new() },
         })
     }
 }

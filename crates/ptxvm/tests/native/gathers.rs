@@ -114,6 +114,19 @@ fn lanes_that_are_skipped_have_the_addresses_that_were_there() {
     is_that_of_the_reference_engine(&module, &places()).expect("no fault");
 }
 
+/// What the interpreter computes of a trace before native code reads a register, which native code gives another value.
+#[test]
+fn lanes_that_a_trace_skips_begin_with_the_registers_that_were_there() {
+    let body = "mad.lo.u32 %x, %t, 3, 5;\nbar.sync 0;\nadd.u32 %r2, %x, 7;\nmad.wide.u32 %d, %r2, 4, %z;\n\
+                ld.global.u32 %r3, [%d];\nand.b32 %r2, %t, 255;\nsetp.lt.u32 %p, %r2, 5;\nmad.wide.u32 %c, %r0, 4, %z;\n\
+                selp.b64 %c, %b, %c, %p;\nadd.u32 %x, %r3, 1;\nld.global.u32 %r1, [%c];\nsetp.lt.u32 %q, %t, 1000;\n\
+                @!%q bra END;\nmad.lo.u32 %r1, %r1, %x, %i;\nxor.b32 %r1, %r1, %r0;\nst.global.u32 [%b], %r1;\nEND:\nbar.sync 0;\n\
+                st.global.u32 [%b+5120], %x;";
+    let module = kernel(body);
+    assert!(checked(&module).1 > 0, "no trace checks an access");
+    is_that_of_the_reference_engine(&module, &places()).expect("no fault");
+}
+
 /// A branch that data decide, and the same behind it: lanes that are skipped do not count twice.
 #[test]
 fn lanes_that_a_trace_skips_go_their_own_way() {

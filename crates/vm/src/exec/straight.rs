@@ -119,7 +119,7 @@ impl Gang<'_> {
 
         self.registers.expand();
         let mut frame = spare_frame();
-        let mut word = |word: &Word| match word.defined && active.all_lanes && !word.enters {
+        let mut word = |word: &Word| match word.defined && active.all_lanes && !word.enters && !word.kept {
             true => (self.registers.overwrite(window, word.slot), usize::from(word.slot.group_bytes)),
             false => self.word(window, word.slot, word.defined),
         };
