@@ -299,6 +299,20 @@ fn numbers(c: &mut Criterion, rows: &mut Vec<Row>) {
     compare(c, rows, "f64 rational function 1M", Work::Bytes(count * 16), &kernel, || {
         native::rational(black_box(&input), black_box(&mut values));
     });
+
+    let table = floats(4 << 16, 12);
+    let index: Vec<u32> = (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 9 & 0xffff).collect();
+    let (places, elements) = (device.array(&index).expect("room"), device.array(&table).expect("room"));
+    let out = device.zeros::<f32>(count).expect("room");
+    let args = vec![Arg::from(&out), Arg::from(&places), Arg::from(&elements)];
+    let kernel = Kernel::of_file(&file, &device, "gather", [4096, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut sums = vec![0f32; count];
+    native::gather(&mut sums, &index, &table);
+    assert_eq!(bits(&out), sums.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), "gather");
+    compare(c, rows, "gather of rows 1M x 4", Work::Bytes(count * 28), &kernel, || {
+        native::gather(black_box(&mut sums), black_box(&index), black_box(&table));
+    });
 }
 
 fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {

@@ -201,6 +201,18 @@ native! {
 }
 
 native! {
+    /// Adds to each element what the row of four that its index names gives.
+    fn gather(out: &mut [f32], index: &[u32], table: &[f32]) {
+        for (out, &index) in out.iter_mut().zip(index) {
+            let row = &table[4 * index as usize..][..4];
+            let first = row[0].mul_add(row[1], row[2]);
+            let second = first.mul_add(row[3], row[0]) * first;
+            *out = second.mul_add(row[1], *out);
+        }
+    }
+}
+
+native! {
     /// `c = a * b` for square row-major matrices, each element summed in ascending order with `fma`.
     fn matmul(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
         const ROWS: usize = 4;

@@ -64,8 +64,6 @@ pub struct Straight {
     pub(crate) source: Loop,
     /// The slots whose values differ from lane to lane in any way.
     varying: BTreeSet<Slot>,
-    /// What a strip that is skipped begins again with.
-    kept: BTreeSet<Slot>,
 }
 
 /// What a basic block consists of.
@@ -411,9 +409,8 @@ impl<'f> Finder<'f> {
 
     /// All operations as one section: those before, native code, and those behind.
     pub fn whole(mut self) -> Option<(Vec<ir::Op>, Straight, Vec<ir::Op>)> {
-        let mut section = std::mem::take(&mut self.section);
+        let section = std::mem::take(&mut self.section);
         let span = section.vector.last()?.span;
-        self.give_back(&mut section, self.ops.len(), span)?;
         let plan = self.plan(&section, self.ops.len())?;
         let copies = self.copies(&section, self.ops.len(), span);
         Some((section.before, plan, copies))
@@ -499,16 +496,15 @@ impl<'f> Finder<'f> {
 
     /// Ends the section before operation `at`.
     fn end(&mut self, at: usize) {
-        let mut section = std::mem::take(&mut self.section);
+        let section = std::mem::take(&mut self.section);
         let of_block = |&index: &usize| Item::Op(self.ops[index].clone());
         if section.vector.is_empty() {
             return self.items.extend(section.at.iter().map(of_block));
         }
-        let span = section.vector[section.vector.len() - 1].span;
-        let whole = self.give_back(&mut section, at, span);
-        let Some(plan) = whole.and_then(|()| self.plan(&section, at)) else {
+        let Some(plan) = self.plan(&section, at) else {
             return self.items.extend(section.at.iter().map(of_block));
         };
+        let span = section.vector[section.vector.len() - 1].span;
         let copies = self.copies(&section, at, span);
         self.items.extend(section.before.into_iter().map(Item::Op));
         self.items.push(Item::Section(plan));
@@ -577,11 +573,6 @@ impl Straight {
     pub(crate) fn counts(&self) -> bool {
         let mut operations = self.source.bodies.iter().flat_map(|body| &body.operations);
         !self.checked.is_empty() && operations.any(|operation| matches!(operation, Operation::Count { .. }))
-    }
-
-    /// Where a strip is skipped, the interpreter reads what was in the slot before.
-    pub fn keeps(&self, slot: Slot) -> bool {
-        self.kept.contains(&slot)
     }
 
     /// The slot is read before the code writes it.

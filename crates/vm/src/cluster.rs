@@ -58,7 +58,7 @@ impl<'l> Cluster<'l> {
     }
 
     /// Goes on with blocks that have stopped, of which those of this CTA batch begin with number `first`. They have just been started.
-    pub fn resume(&mut self, stopped: &Stopped, first: usize) {
+    pub fn resume(&mut self, stopped: &Stopped<'l>, first: usize) {
         self.ctas.iter_mut().for_each(|cta| cta.resume(stopped, first));
     }
 

@@ -65,7 +65,7 @@ impl<'l> Cta<'l> {
     }
 
     /// As [`Cluster::resume`](crate::cluster::Cluster::resume). All threads are in one gang.
-    pub fn resume(&mut self, stopped: &Stopped, first: usize) {
+    pub fn resume(&mut self, stopped: &Stopped<'l>, first: usize) {
         debug_assert_eq!(self.gangs.len(), 1);
         self.gangs.iter_mut().for_each(|gang| gang.resume(stopped, first, &mut self.shared));
     }

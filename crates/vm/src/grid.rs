@@ -444,7 +444,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     }
 
     /// Goes on with the blocks of these CTA batches, which have stopped.
-    fn resume(&mut self, stopped: &Stopped, batches: Range<u64>) -> Result<(), (u64, LaunchError)> {
+    fn resume(&mut self, stopped: &Stopped<'l>, batches: Range<u64>) -> Result<(), (u64, LaunchError)> {
         let mut before = 0;
         for batch in batches {
             let batch = self.work.batches.members(batch);

@@ -2,15 +2,14 @@
 //!
 //! A strip that is skipped begins again with what was there before. So native code must not overwrite it: neither what it has read
 //! itself, nor what the first basic block of a trace reads. Compilers use registers again all the time. What would overwrite such a slot
-//! goes into a temporary instead, which is copied to the slot behind all checks.
+//! goes into a temporary instead, which the interpreter copies to the slot behind the section.
 
 use std::collections::BTreeMap;
 
-use diag::Span;
-use ir::{Base, OpKind, SimpleOp, Slot};
+use ir::{Base, OpKind, Slot};
 use isa::Space;
 
-use super::{Finder, Section};
+use super::Finder;
 use crate::kinds::Here;
 use crate::loops::space_of;
 use crate::operation::Operation;
@@ -36,17 +35,6 @@ impl Finder<'_> {
             }
         }
         owns
-    }
-
-    /// Gives the slots that are live before operation `at` what slots of their own have, as the last thing that native code does.
-    pub(super) fn give_back(&self, section: &mut Section, at: usize, span: Span) -> Option<()> {
-        let is_wanted = |slot: &Slot| section.own(*slot).is_some() && self.live.before(at, *slot);
-        let owned: Vec<_> = section.renamed.clone().into_iter().filter(|(dst, _)| is_wanted(dst)).collect();
-        for (dst, src) in owned {
-            let op = ir::Op { guard: None, kind: OpKind::Simple(SimpleOp::Copy { dst, src }), span };
-            section.add(&op, self.made(&op.kind, 0, 0)?, &BTreeMap::new(), &self.kinds);
-        }
-        Some(())
     }
 }
 

@@ -58,8 +58,10 @@ impl Finder<'_> {
             defined.extend(operation.defs());
         }
         let is_over = |slot: &Slot| section.renamed.contains_key(slot);
-        let live_out: BTreeSet<Slot> =
-            defined.iter().copied().filter(|slot| self.live.before(at, *slot) && !is_over(slot)).collect();
+        let is_live = |slot: &&Slot| self.live.before(at, **slot);
+        let own = section.renamed.keys().filter(is_live).filter_map(|slot| section.own(*slot));
+        let of_slots = defined.iter().filter(|slot| is_live(slot) && !is_over(slot)).copied();
+        let live_out: BTreeSet<Slot> = of_slots.chain(own).collect();
         let spans = section.vector.iter().map(|op| op.span);
         let body = Body {
             spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
@@ -93,7 +95,6 @@ impl Finder<'_> {
             places,
             source,
             varying: section.varying.clone(),
-            kept: if section.checks { section.entering.clone() } else { BTreeSet::new() },
         })
     }
 }

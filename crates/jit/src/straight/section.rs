@@ -82,7 +82,7 @@ impl Section {
         self.defs.contains(&self.now(slot))
     }
 
-    /// Adds an operation to those of native code. `owns`: the slots of their own that results have.
+    /// Adds an operation to those of native code. `owns`: slots of their own that results have.
     pub fn add(&mut self, op: &ir::Op, mut operation: Operation, owns: &BTreeMap<Slot, Slot>, kinds: &Here) {
         let known = operation.access().and_then(|access| access.within).map(|within| within.base);
         for slot in operation.uses().into_iter().filter(|&slot| Some(slot) != known && kinds.varies(slot)) {

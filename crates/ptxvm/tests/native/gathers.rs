@@ -12,7 +12,7 @@ const THREADS: u32 = 320;
 fn kernel(body: &str) -> Module {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
-         .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %z;\n\
+         .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %e, %z;\n\
          ld.param.u64 %z, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
          mad.lo.u32 %i, %x, {THREADS}, %t;\nmad.wide.u32 %a, %i, 4, %z;\nmad.wide.u32 %b, %i, 4, %b;\n\
          ld.global.u32 %r0, [%a];\n{body}\nret;\n}}\n"
@@ -20,16 +20,17 @@ fn kernel(body: &str) -> Module {
     Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Four blocks: the thread-instructions or the fault, and the output.
+/// A thread for each element: the thread-instructions or the fault, and the output.
 fn run(
     module: &Module,
     input: &[u32],
     (engine, path): (Engine, HostPath),
 ) -> (Result<u64, String>, Vec<u32>) {
     let device = Device::new();
+    let blocks = input.len() as u32 / THREADS;
     let (input, out) =
         (device.array(input).expect("room"), device.zeros::<u32>(2 * input.len()).expect("room"));
-    let launch = device.load(module).expect("room").launch("k").grid(4).block(THREADS).engine(engine);
+    let launch = device.load(module).expect("room").launch("k").grid(blocks).block(THREADS).engine(engine);
     let launch = launch.configure(|config| {
         config.host_path = Some(path);
         config.threads = Some(1);
@@ -187,4 +188,63 @@ fn shared_memory_by_generic_addresses_is_that_of_the_block() {
     assert_eq!(checked(&module), (1, 0));
     let input: Vec<u32> = places().iter().map(|place| place % THREADS).collect();
     is_that_of_the_reference_engine(&module, &input).expect("no fault");
+}
+
+/// Loads from the input, or where the top bit is set, from the second half of the output of 48 blocks, which nothing else accesses.
+const EITHER: &str = "shr.s32 %r1, %r0, 31;\ncvt.s64.s32 %d, %r1;\nand.b32 %r2, %r0, 0x7fffffff;\nld.param.u64 %e, [out];\n\
+    add.s64 %e, %e, 61440;\nsub.s64 %e, %e, %z;\nand.b64 %d, %d, %e;\nmad.wide.u32 %c, %r2, 4, %z;\nadd.s64 %c, %c, %d;\n\
+    ld.global.u32 %r1, [%c];\n";
+
+/// A kernel that runs without a gang until native code skips some threads.
+fn goes_on_in_gangs(body: &str) {
+    let module = kernel(body);
+    assert_ne!(checked(&module), (0, 0));
+    let (mut input, block) = (places().repeat(12), THREADS as usize);
+    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+    for index in 30..42 {
+        input[index * block + 37 * index % block] |= 1 << 31;
+    }
+    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+}
+
+#[test]
+fn blocks_go_on_in_gangs_behind_a_section() {
+    // Behind it the address of the output steps on, and the input's register is that of a value.
+    let body = format!(
+        "{EITHER}mad.lo.u32 %r1, %r1, 3, %i;\nxor.b32 %r0, %r0, %r1;\nst.global.u32 [%b], %r1;\nadd.s64 %b, %b, 0;\n\
+         mad.wide.u32 %c, %r2, 4, %z;\nld.global.u32 %r3, [%c];\nxor.b32 %r3, %r3, %r0;\nadd.u32 %r3, %r3, %r1;\n\
+         st.global.u32 [%b], %r3;"
+    );
+    goes_on_in_gangs(&body);
+}
+
+#[test]
+fn blocks_go_on_in_gangs_behind_a_section_between_barriers() {
+    let body = format!(
+        ".shared .b32 sh[{THREADS}];\nmov.u32 %r3, sh;\nmad.lo.u32 %r3, %t, 4, %r3;\nst.shared.u32 [%r3], %i;\n\
+         mad.lo.u32 %x, %t, 3, 5;\nbar.sync 0;\n\
+         {EITHER}ld.shared.u32 %r2, [%r3];\nadd.u32 %r1, %r1, %r2;\nadd.u32 %r1, %r1, %x;\nxor.b32 %x, %r1, %r0;\n\
+         st.shared.u32 [%r3], %r1;\nbar.sync 0;\nmov.u32 %r3, sh;\nsub.u32 %t, 319, %t;\nmad.lo.u32 %r3, %t, 4, %r3;\n\
+         ld.shared.u32 %r2, [%r3];\nadd.u32 %r2, %r2, %x;\nst.global.u32 [%b], %r2;"
+    );
+    goes_on_in_gangs(&body);
+}
+
+#[test]
+fn blocks_go_on_in_gangs_behind_a_trace() {
+    // Some threads have ended before. Behind the trace, registers have what the interpreter and native code have computed.
+    let body = format!(
+        "setp.ge.u32 %p, %t, 300;\n@%p bra END;\nadd.u32 %x, %t, 11;\nbar.sync 1;\n\
+         mad.lo.u32 %r2, %x, 5, 1;\nadd.u32 %r3, %r2, %r0;\nadd.u32 %x, %x, 100;\nsetp.gt.u32 %q, %i, 70000;\n@%q bra END;\n\
+         {EITHER}mad.lo.u32 %r1, %r1, 3, %r3;\nmul.lo.u32 %r3, %r1, 7;\nst.global.u32 [%b], %r1;\nsetp.gt.u32 %q, %i, 80000;\n\
+         @%q bra END;\nadd.u32 %r2, %r3, %x;\nbar.sync 1;\nadd.u32 %r2, %r2, %x;\nadd.u32 %r2, %r2, %r3;\nxor.b32 %r2, %r2, %r1;\n\
+         st.global.u32 [%b], %r2;\nEND:"
+    );
+    goes_on_in_gangs(&body);
+    // A small basic block that a number of the thread leads around, and one that data do.
+    let body = format!(
+        "mov.u32 %x, 1;\nsetp.lt.u32 %q, %t, 7;\n@%q bra THERE;\nadd.u32 %x, %r0, 5;\nTHERE:\n{EITHER}mad.lo.u32 %r1, %r1, 3, %x;\n\
+         setp.gt.u32 %q, %r1, 700;\n@%q bra JOIN;\nadd.u32 %r1, %r1, 5;\nJOIN:\nst.global.u32 [%b], %r1;"
+    );
+    goes_on_in_gangs(&body);
 }

@@ -265,6 +265,12 @@ impl Writer {
             // The same for all threads of a row.
             13 => format!("ld.global.b32 {r}, [%y+{}]", 4 * rng.usize(..100)),
             14 => format!("mad.wide.u32 %w, {counter}, 4, %in;\nld.global.nc.b32 {r}, [%w]"),
+            // One of another allocation for few threads.
+            15 if rng.u8(..3) == 0 => format!(
+                "and.b32 %t, {r}, 127;\nsetp.eq.u32 %p3, %t, {};\nmul.wide.u32 %w, %t, 4;\nadd.s64 %w, %w, %in;\n\
+                 selp.b64 %w, %n, %w, %p3;\nld.global.b32 {r}, [%w]",
+                rng.u8(..128)
+            ),
             // Any element.
             15 => format!(
                 "and.b32 %t, {r}, 1023;\nmul.wide.u32 %w, %t, 4;\nadd.s64 %w, %w, %in;\nld.global.b32 {r}, [%w+8]"

@@ -168,6 +168,7 @@ impl<'a> Builder<'a> {
         Function {
             blocks,
             all: self.slots.clone(),
+            temporaries: f.slots.len() as u32,
             slots: self.slots.len() as u32,
             bytes: self.bytes,
             constants,

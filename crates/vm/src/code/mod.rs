@@ -277,6 +277,8 @@ pub(crate) struct Function {
     pub blocks: Vec<Block>,
     /// All its slots, by index.
     pub all: Vec<SlotRef>,
+    /// Index of the first one that only native code and the operations around it have.
+    pub temporaries: u32,
     /// Size of the register window: slots and bytes.
     pub slots: u32,
     pub bytes: u64,

@@ -56,8 +56,6 @@ pub(crate) struct Word {
     pub defined: bool,
     /// The code reads it before it writes it.
     pub enters: bool,
-    /// Lanes that the code skips need what was there.
-    pub kept: bool,
 }
 
 /// A basic block with sections.
@@ -121,7 +119,6 @@ impl Straight {
             slot: self.slots[value.slot.index()],
             defined: value.defined,
             enters: self.plan.enters(value.slot),
-            kept: self.plan.keeps(value.slot),
         };
         Some(CompiledStraight {
             words: native.words().iter().map(word).collect(),

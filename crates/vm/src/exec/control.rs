@@ -255,7 +255,7 @@ impl Gang<'_> {
         path.mask = Mask::EMPTY;
     }
 
-    fn end(&mut self, path: &mut Path, shared: &mut Shared) {
+    pub(super) fn end(&mut self, path: &mut Path, shared: &mut Shared) {
         self.copies.finish(path.mask);
         self.alive = self.alive.without(path.mask);
         let mask = path.mask;

@@ -53,7 +53,7 @@ impl Gang<'_> {
     }
 
     /// Some of the active lanes. The others keep their values.
-    fn part_of(&self, active: &Active, lanes: Mask) -> Active {
+    pub(super) fn part_of(&self, active: &Active, lanes: Mask) -> Active {
         let mut part = Active { alone: false, guarded: true, few: false, compacts: false, ..*active };
         part.set_mask(lanes, self.threads.lanes);
         part
@@ -119,7 +119,7 @@ impl Gang<'_> {
 
         self.registers.expand();
         let mut frame = spare_frame();
-        let mut word = |word: &Word| match word.defined && active.all_lanes && !word.enters && !word.kept {
+        let mut word = |word: &Word| match word.defined && active.all_lanes && !word.enters {
             true => (self.registers.overwrite(window, word.slot), usize::from(word.slot.group_bytes)),
             false => self.word(window, word.slot, word.defined),
         };

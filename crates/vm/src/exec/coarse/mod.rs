@@ -9,22 +9,21 @@
 //! section computes for a later one is in an array ([`Arrays`]).
 //!
 //! Nothing is written before all is known: the sections of the whole way, and the memory of all their pointers. If something
-//! does not fit, the blocks run in gangs as if nothing had been tried. So faults are found there.
+//! does not fit, the blocks run in gangs as if nothing had been tried. So faults are found there. Addresses that depend on data are
+//! known only to native code, which skips threads that may not access them. Then all go on in gangs behind that section (`resume.rs`).
 //!
 //! Narrowest test: `ptxvm/tests/native`, `coarse`.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use ir::{Barrier, BlockId, SimpleOp, Width};
+use ir::{Barrier, BlockId, SimpleOp};
 use jit::Form;
 use machine::NativeCode;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::shared_base;
-use smallvec::SmallVec;
 
 use super::addresses::Region;
-use super::moves::param;
 use super::native::{KnownRegion, form, signed};
 use super::region::{region_of_launch, region_of_shared};
 use super::request::Request;
@@ -32,19 +31,20 @@ use super::straight::locate;
 use crate::affine::{Affine, LaneRows, MOST_LANES};
 use crate::bytes::AlignedBytes;
 use crate::code::{
-    Base, Code, Function, Guard, Kind, Linear, MAX_SOURCES, OfBlocks, Op, Pure, Straight, StraightBlock,
-    Terminator, Trace, affine,
+    Code, Function, Guard, Kind, OfBlocks, Op, Straight, StraightBlock, Terminator, Trace, affine,
 };
 use crate::cta_batch::{CtaBatch, CtaBatches, axis_along};
 use crate::registers::SlotRef;
 use crate::run::Run;
 use crate::shared::BARRIERS;
-use patterns::{Computed, Patterns, Source};
+use patterns::{Computed, Patterns};
 use section::{Arrays, Section};
 
-pub(crate) use resume::Stopped;
+use resume::{OfLanes, Place};
+pub(crate) use resume::{Rest, Stopped};
 use solo::Solo;
 
+mod evaluate;
 mod patterns;
 mod resume;
 mod section;
@@ -110,12 +110,12 @@ enum Part<'l> {
 }
 
 /// Blocks that have run.
-pub(crate) struct Done {
+pub(crate) struct Done<'l> {
     pub blocks: u64,
     /// Thread-instructions.
     pub instructions: u64,
     /// They have not come to their end.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<Stopped<'l>>,
 }
 
 /// The most threads that may run at once.
@@ -174,7 +174,7 @@ impl<'l> Coarse<'l> {
     }
 
     /// Runs the first of these CTA batches to their end, as many as fit, and takes them out of the range. `None`: nothing has run.
-    pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done> {
+    pub fn run(&mut self, batches: &CtaBatches, range: &mut Range<u64>) -> Option<Done<'l>> {
         let when = self.launch.native_code;
         let is_hot = self.code.note_gang(when)
             || self.straight.iter().any(|block| block.is_hot(when))
@@ -215,7 +215,7 @@ impl<'l> Coarse<'l> {
         self.failures >= MOST_FAILURES
     }
 
-    fn run_blocks(&mut self, blocks: CtaBatch) -> Option<Done> {
+    fn run_blocks(&mut self, blocks: CtaBatch) -> Option<Done<'l>> {
         let config = self.launch.config();
         let lanes = config.block_threads() as usize * blocks.blocks;
         if lanes > self.most_lanes {
@@ -237,15 +237,21 @@ impl<'l> Coarse<'l> {
         let parts = std::mem::take(&mut self.parts);
         for part in &parts {
             match part {
-                Part::Section(section) => counted += section.run(),
+                Part::Section(section) => {
+                    let (instructions, skipped) = section.run(self.launch);
+                    counted += instructions;
+                    if let Some(behind) = section.behind.as_deref().filter(|_| !skipped.is_empty()) {
+                        counted += behind.count(&skipped, self.rows, self.all);
+                        cost = behind.cost;
+                        stopped = Some(self.stop_behind(behind, skipped));
+                        break;
+                    }
+                }
                 Part::Solo(solo) => {
                     let (instructions, stuck) = self.run_solo(solo);
                     counted += instructions;
                     if let Some(stuck) = stuck {
-                        let stride = self.shared_bytes();
-                        let shared =
-                            self.shared.as_ref().map(|shared| (shared.as_ptr().cast_const(), stride));
-                        stopped = Some(Stopped::new(self.rows, solo, stuck, shared));
+                        stopped = Some(self.stop_alone(solo, stuck));
                         cost = solo.cost;
                         break;
                     }
@@ -317,10 +323,10 @@ impl<'l> Coarse<'l> {
                 None => block.trace.as_deref(),
             };
             if let Some(trace) = trace
-                && let Some((section, of_some)) = self.trace(trace)
+                && let Some((section, of_trace)) = self.trace(trace, index, cost)
             {
                 self.parts.push(Part::Section(section));
-                cost += trace.cost * alive + of_some;
+                cost += of_trace;
                 block = &self.function.blocks[trace.last as usize];
             } else {
                 let ops = match (&block.of_blocks, &block.straight) {
@@ -329,10 +335,15 @@ impl<'l> Coarse<'l> {
                     (None, Some(_)) => return None,
                     (None, None) => &block.ops,
                 };
-                for op in ops {
+                for (at, op) in ops.iter().enumerate() {
                     match &op.kind {
                         Kind::Straight(straight) => {
-                            let section = self.section(straight)?;
+                            let mut section = self.section(straight)?;
+                            if section.checks() {
+                                let place = Place::Block { index, ops: &straight.ops, rest: &ops[at + 1..] };
+                                section.behind =
+                                    Some(Box::new(self.behind(place, cost + block.cost * alive)));
+                            }
                             self.parts.push(Part::Section(section));
                         }
                         _ => self.execute(op)?,
@@ -395,137 +406,30 @@ impl<'l> Coarse<'l> {
         Some(next)
     }
 
-    /// What native code computes of a trace, if all threads go its way, and the thread-instructions of what only some execute.
-    fn trace(&mut self, trace: &'l Trace) -> Option<(Section<'l>, u64)> {
+    /// What native code computes of a trace, if all threads go its way, and the thread-instructions of a block. `cost`: those before.
+    fn trace(&mut self, trace: &'l Trace, head: u32, cost: u64) -> Option<(Section<'l>, u64)> {
         trace.before.iter().try_for_each(|op| self.execute(op))?;
         if !trace.is_way(|slot| self.uniform(slot)) {
             return None;
         }
-        let mut of_some = 0;
+        let mut of_lanes: OfLanes = [(self.alive, trace.cost)].into_iter().collect();
         for &(guard, cost) in &trace.some {
-            of_some += cost * u64::from(self.count(self.alive & self.lanes_of(guard)?));
+            of_lanes.push((self.alive & self.lanes_of(guard)?, cost));
         }
-        let section = self.section(&trace.section)?;
+        let of_block = of_lanes.iter().map(|&(lanes, cost)| cost * u64::from(self.count(lanes))).sum();
+        let mut section = self.section(&trace.section)?;
+        let copied = |op: &Op| match op.kind {
+            Kind::Simple(SimpleOp::Copy { dst, .. }) if section.checks() => Some((dst, self.known(dst)?)),
+            _ => None,
+        };
+        let before = trace.after.iter().filter_map(copied).collect();
         trace.after.iter().try_for_each(|op| self.execute(op))?;
-        Some((section, of_some))
-    }
-
-    fn value(&self, slot: SlotRef) -> Option<&Affine> {
-        self.values[slot.index as usize].as_ref()
-    }
-
-    fn uniform(&self, slot: SlotRef) -> Option<u64> {
-        self.value(slot).filter(|value| value.is_uniform()).map(|value| value.base)
-    }
-
-    /// The threads of a block for which a guard holds: the same in each block. Threads that have ended may be among them.
-    fn lanes_of(&self, guard: Guard) -> Option<Mask> {
-        let lanes = match self.uniform(guard.slot) {
-            Some(0) => Mask::EMPTY,
-            Some(_) => Mask::ALL,
-            None => self.patterns.get(guard.slot)?,
-        };
-        Some(if guard.negated { !lanes } else { lanes })
-    }
-
-    fn set(&mut self, slot: SlotRef, value: Option<Affine>) {
-        self.patterns.remove(slot);
-        self.arrays.remove(slot);
-        self.values[slot.index as usize] = value.map(|value| value.map(|part| slot.width.truncate(part)));
-    }
-
-    fn set_pattern(&mut self, slot: SlotRef, lanes: Mask) {
-        self.set(slot, None);
-        self.patterns.set(slot, lanes);
-    }
-
-    /// Executes an operation on affine forms. `None`: it may do more than define registers.
-    fn execute(&mut self, op: &Op) -> Option<()> {
-        if let Some(guard) = op.guard
-            && (self.uniform(guard.slot)? != 0) == guard.negated
-        {
-            return Some(());
+        if section.checks() {
+            let mut behind = self.behind(Place::Trace { head, last: trace.last }, cost);
+            (behind.of_lanes, behind.before) = (of_lanes, before);
+            section.behind = Some(Box::new(behind));
         }
-        let (dst, value) = match op.kind {
-            Kind::Pure(ref pure) => {
-                let results = self.results(pure);
-                let is_unknown = |(dst, result): (&Option<SlotRef>, &Option<Affine>)| {
-                    dst.is_some_and(|dst| dst.width == Width::Pred) && result.is_none()
-                };
-                let patterns = match pure.dst.iter().zip(&results).any(is_unknown) {
-                    true => self.pattern(pure),
-                    false => [None; 2],
-                };
-                for (index, dst) in pure.dst.iter().enumerate() {
-                    match (*dst, patterns[index]) {
-                        (Some(dst), Some(lanes)) if results[index].is_none() => self.set_pattern(dst, lanes),
-                        (Some(dst), _) => self.set(dst, results[index]),
-                        (None, _) => {}
-                    }
-                }
-                return Some(());
-            }
-            Kind::Param { dst, offset, bytes, signed } => {
-                (dst, Some(Affine::uniform(param(self.launch, offset, bytes, signed))))
-            }
-            Kind::AddressOf { dst, base: Base::Zero, offset } => (dst, Some(Affine::uniform(offset))),
-            Kind::AddressOf { dst, base: Base::Shared, offset } => {
-                (dst, Some(Affine::uniform(offset.wrapping_add(shared_base(0)))))
-            }
-            Kind::Simple(SimpleOp::Copy { dst, src }) if let Some(lanes) = self.patterns.get(src) => {
-                self.set_pattern(dst, lanes);
-                return Some(());
-            }
-            Kind::Simple(SimpleOp::Not { dst, src }) if let Some(lanes) = self.patterns.get(src) => {
-                self.set_pattern(dst, !lanes);
-                return Some(());
-            }
-            Kind::Simple(SimpleOp::Copy { dst, src }) => (dst, self.value(src).copied()),
-            Kind::Simple(SimpleOp::Not { dst, src }) => {
-                (dst, self.uniform(src).map(|value| Affine::uniform(value ^ 1)))
-            }
-            Kind::Simple(SimpleOp::Resize { dst, src, bits, signed }) => {
-                let resize = Linear::of_resize(bits, signed);
-                (dst, self.value(src).and_then(|value| resize.apply([value; 3], dst.width, self.rows)))
-            }
-            Kind::Simple(SimpleOp::Offset { dst, src, addend }) => {
-                (dst, self.value(src).map(|value| value.plus(&Affine::uniform(addend as u64))))
-            }
-            _ => return None,
-        };
-        self.set(dst, value);
-        Some(())
-    }
-
-    /// What a pure operation computes.
-    fn results(&self, op: &Pure) -> [Option<Affine>; 2] {
-        if let [Some(dst), None] = op.dst
-            && let [Some(a), Some(b), Some(c)] = op.linear_src.map(|slot| self.value(slot))
-            && let Some(result) = op.linear.apply([a, b, c], dst.width, self.rows)
-        {
-            return [Some(result), None];
-        }
-        let mut values = [0; MAX_SOURCES];
-        for (value, &slot) in values.iter_mut().zip(op.src()) {
-            let Some(uniform) = self.uniform(slot) else { return [None; 2] };
-            *value = uniform;
-        }
-        (op.sem)(&op.picks, &values[..op.sources]).map(|result| Some(Affine::uniform(result)))
-    }
-
-    /// A predicate that depends on the thread's place in its block alone.
-    fn pattern(&mut self, op: &Pure) -> [Option<Mask>; 2] {
-        if op.slow_sem {
-            return [None; 2];
-        }
-        let mut sources: SmallVec<[Source; 3]> = SmallVec::new();
-        for &slot in op.src() {
-            let affine = self.value(slot).filter(|value| value.block_stride == 0);
-            let pattern = || self.patterns.get(slot).map(Source::Pattern);
-            let Some(source) = affine.copied().map(Source::Affine).or_else(pattern) else { return [None; 2] };
-            sources.push(source);
-        }
-        self.computed.of(op, sources, self.rows)
+        Some((section, of_block))
     }
 
     /// A section whose operands are memory, values that step evenly, and those of earlier sections.
@@ -536,7 +440,8 @@ impl<'l> Coarse<'l> {
         if straight.plan.whole_warps && !self.alive.is_whole_warps_of(Mask::ALL) {
             return None;
         }
-        if !straight.plan.checked.is_empty() {
+        // Gangs that go on behind the section have all threads of a block.
+        if !straight.plan.checked.is_empty() && self.code.lanes < self.rows.block_lanes() {
             return None;
         }
         let code = straight.code(|slot| self.form(slot))?;

@@ -6,12 +6,15 @@ use jit::Frame;
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use smallvec::SmallVec;
 
+use super::resume::Behind;
 use crate::affine::{Affine, LaneRows};
 use crate::bytes::{AlignedBytes, store};
 use crate::code::{CompiledStraight, Straight, Word};
-use crate::exec::straight::{Context, call, fetched_ahead};
+use crate::exec::region::region_of_launch;
+use crate::exec::straight::{Context, call, fetched_ahead, find_region};
 use crate::exec::strips::{Strips, keep_frame, spare_frame};
 use crate::registers::SlotRef;
+use crate::run::Run;
 
 /// A section on the way of the threads.
 pub(super) struct Section<'l> {
@@ -28,7 +31,12 @@ pub(super) struct Section<'l> {
     /// The threads of a block for which each predicate holds.
     pub predicates: Vec<Mask>,
     pub words: Vec<Elements>,
+    /// Where gangs go on if the code skips threads.
+    pub behind: Option<Box<Behind<'l>>>,
 }
+
+/// The threads that a section has skipped: of so many blocks at once, from this one on.
+pub(super) type Skipped = Vec<(usize, Mask)>;
 
 /// The elements of a word: one for each thread.
 pub(super) struct Elements {
@@ -73,6 +81,20 @@ impl Arrays {
         array.map(|array| array.as_ptr().cast_const())
     }
 
+    /// The slots whose values arrays have.
+    pub fn now(&self) -> impl Iterator<Item = (u32, *const u8)> {
+        self.now.iter().filter_map(|index| Some((*index, self.arrays.get(index)?.as_ptr().cast_const())))
+    }
+
+    /// Gives the array of one slot to another one, which has its value from now on. Those that already point to it find it as before.
+    pub fn give(&mut self, from: SlotRef, to: SlotRef) {
+        let (mine, other) = (self.arrays.remove(&from.index), self.arrays.remove(&to.index));
+        self.arrays.extend(mine.map(|array| (to.index, array)));
+        self.arrays.extend(other.map(|array| (from.index, array)));
+        self.now.retain(|index| *index != from.index);
+        self.now.push(to.index);
+    }
+
     /// There is room for so many more arrays.
     pub fn have_room(&self, more: usize) -> bool {
         (self.taken + more) * self.lanes <= MOST_ELEMENTS
@@ -110,13 +132,18 @@ impl<'l> Section<'l> {
         alive: Mask,
     ) -> Section<'l> {
         let (pointers, evens) = (SmallVec::new(), SmallVec::new());
-        let (predicates, words) = (Vec::new(), Vec::new());
-        Section { straight, code, rows, alive, pointers, evens, predicates, words }
+        let (predicates, words, behind) = (Vec::new(), Vec::new(), None);
+        Section { straight, code, rows, alive, pointers, evens, predicates, words, behind }
+    }
+
+    /// The code checks addresses itself.
+    pub fn checks(&self) -> bool {
+        !self.straight.plan.checked.is_empty()
     }
 
     /// Takes all threads through the code: as many blocks at a time as a frame has lanes for. Returns the thread-instructions that the
-    /// code counts.
-    pub fn run(&self) -> u64 {
+    /// code counts, and the threads that it skips.
+    pub fn run(&self, launch: &Run) -> (u64, Skipped) {
         let parts = self.code.native.parts();
         let (of_block, blocks) = (self.rows.block_lanes(), self.rows.blocks());
         let at_once = GANG_LANES / of_block;
@@ -125,13 +152,18 @@ impl<'l> Section<'l> {
             word.fill(self.rows.lanes);
         }
         let mut context = Context {
-            accesses: &[],
-            find: &|_, _, _| None,
+            accesses: self.straight.plan.accesses(),
+            find: &|request, least, greatest| region_of_launch(launch, request, least, greatest),
             calls: &self.straight.calls,
             lanes: parts * GROUP_LANES,
         };
         let mut frame = spare_frame();
-        (frame.call, frame.context) = (call, (&raw mut context).cast());
+        (frame.call, frame.find_region) = (call, find_region);
+        frame.context = (&raw mut context).cast();
+        for &access in &self.straight.plan.checked {
+            frame.regions[access] = jit::Region::NONE;
+        }
+        let mut skipped = Skipped::new();
         frame.lanes = repeated(self.alive, of_block).0;
         for (place, &lanes) in frame.predicates.iter_mut().zip(&self.predicates) {
             *place = repeated(lanes, of_block).0;
@@ -155,6 +187,7 @@ impl<'l> Section<'l> {
                 now.0 = word.array.wrapping_add(first * of_block / GROUP_LANES * word.step());
             }
             let (mut next, end) = (0, lanes / (parts * GROUP_LANES));
+            frame.skipped = Mask::EMPTY.0;
             while next < end {
                 let lane = strips.first_lane(next);
                 for (place, pointer) in frame.pointers.iter_mut().zip(&self.pointers) {
@@ -166,10 +199,13 @@ impl<'l> Section<'l> {
                 next = strips.begin(&mut frame, next, end);
                 self.call(&mut frame);
             }
+            if frame.skipped != Mask::EMPTY.0 {
+                skipped.push((first, Mask(frame.skipped)));
+            }
         }
         let counted = std::mem::take(&mut frame.instructions);
         keep_frame(frame);
-        counted
+        (counted, skipped)
     }
 
     fn call(&self, frame: &mut Frame) {

@@ -99,7 +99,7 @@ impl<'l> Coarse<'l> {
     }
 
     /// The values of a slot in all threads.
-    fn known(&self, slot: SlotRef) -> Option<Known> {
+    pub(super) fn known(&self, slot: SlotRef) -> Option<Known> {
         let affine = self.value(slot).copied().map(Known::Affine);
         let pattern = || self.patterns.get(slot).map(Known::Pattern);
         affine.or_else(pattern).or_else(|| self.arrays.of(slot).map(Known::Array))
@@ -299,7 +299,7 @@ impl<'l> Coarse<'l> {
 
 impl Known {
     /// The value in a thread of a block.
-    fn at(self, slot: SlotRef, block: usize, thread: usize, rows: LaneRows) -> u64 {
+    pub fn at(self, slot: SlotRef, block: usize, thread: usize, rows: LaneRows) -> u64 {
         match self {
             Known::Affine(affine) => {
                 let of_block = affine.block_stride.wrapping_mul(block as u64);
