@@ -40,7 +40,7 @@ use crate::shared::BARRIERS;
 use patterns::{Computed, Patterns};
 use section::{Arrays, Section};
 
-use resume::{OfLanes, Place};
+use resume::{Behind, OfLanes, Place};
 pub(crate) use resume::{Rest, Stopped};
 use solo::Solo;
 
@@ -105,7 +105,8 @@ pub(crate) struct Coarse<'l> {
 /// A part of the way of all threads.
 #[expect(clippy::large_enum_variant, reason = "there are few, and they live on the heap")]
 enum Part<'l> {
-    Section(Section<'l>),
+    /// And where gangs go on if it skips threads.
+    Section(Section<'l>, Option<Box<Behind<'l>>>),
     Solo(Solo<'l>),
 }
 
@@ -237,10 +238,10 @@ impl<'l> Coarse<'l> {
         let parts = std::mem::take(&mut self.parts);
         for part in &parts {
             match part {
-                Part::Section(section) => {
+                Part::Section(section, behind) => {
                     let (instructions, skipped) = section.run(self.launch);
                     counted += instructions;
-                    if let Some(behind) = section.behind.as_deref().filter(|_| !skipped.is_empty()) {
+                    if let Some(behind) = behind.as_deref().filter(|_| !skipped.is_empty()) {
                         counted += behind.count(&skipped, self.rows, self.all);
                         cost = behind.cost;
                         stopped = Some(self.stop_behind(behind, skipped));
@@ -323,9 +324,9 @@ impl<'l> Coarse<'l> {
                 None => block.trace.as_deref(),
             };
             if let Some(trace) = trace
-                && let Some((section, of_trace)) = self.trace(trace, index, cost)
+                && let Some((part, of_trace)) = self.trace(trace, index, cost)
             {
-                self.parts.push(Part::Section(section));
+                self.parts.push(part);
                 cost += of_trace;
                 block = &self.function.blocks[trace.last as usize];
             } else {
@@ -338,13 +339,11 @@ impl<'l> Coarse<'l> {
                 for (at, op) in ops.iter().enumerate() {
                     match &op.kind {
                         Kind::Straight(straight) => {
-                            let mut section = self.section(straight)?;
-                            if section.checks() {
-                                let place = Place::Block { index, ops: &straight.ops, rest: &ops[at + 1..] };
-                                section.behind =
-                                    Some(Box::new(self.behind(place, cost + block.cost * alive)));
-                            }
-                            self.parts.push(Part::Section(section));
+                            let section = self.section(straight)?;
+                            let place = Place::Block { index, ops: &straight.ops, rest: &ops[at + 1..] };
+                            let behind = || Box::new(self.behind(place, cost + block.cost * alive));
+                            let behind = section.checks().then(behind);
+                            self.parts.push(Part::Section(section, behind));
                         }
                         _ => self.execute(op)?,
                     }
@@ -407,7 +406,7 @@ impl<'l> Coarse<'l> {
     }
 
     /// What native code computes of a trace, if all threads go its way, and the thread-instructions of a block. `cost`: those before.
-    fn trace(&mut self, trace: &'l Trace, head: u32, cost: u64) -> Option<(Section<'l>, u64)> {
+    fn trace(&mut self, trace: &'l Trace, head: u32, cost: u64) -> Option<(Part<'l>, u64)> {
         trace.before.iter().try_for_each(|op| self.execute(op))?;
         if !trace.is_way(|slot| self.uniform(slot)) {
             return None;
@@ -417,19 +416,19 @@ impl<'l> Coarse<'l> {
             of_lanes.push((self.alive & self.lanes_of(guard)?, cost));
         }
         let of_block = of_lanes.iter().map(|&(lanes, cost)| cost * u64::from(self.count(lanes))).sum();
-        let mut section = self.section(&trace.section)?;
+        let section = self.section(&trace.section)?;
         let copied = |op: &Op| match op.kind {
             Kind::Simple(SimpleOp::Copy { dst, .. }) if section.checks() => Some((dst, self.known(dst)?)),
             _ => None,
         };
         let before = trace.after.iter().filter_map(copied).collect();
         trace.after.iter().try_for_each(|op| self.execute(op))?;
-        if section.checks() {
-            let mut behind = self.behind(Place::Trace { head, last: trace.last }, cost);
+        let behind = section.checks().then(|| {
+            let mut behind = Box::new(self.behind(Place::Trace { head, last: trace.last }, cost));
             (behind.of_lanes, behind.before) = (of_lanes, before);
-            section.behind = Some(Box::new(behind));
-        }
-        Some((section, of_block))
+            behind
+        });
+        Some((Part::Section(section, behind), of_block))
     }
 
     /// A section whose operands are memory, values that step evenly, and those of earlier sections.

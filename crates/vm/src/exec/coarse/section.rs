@@ -6,7 +6,6 @@ use jit::Frame;
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 use smallvec::SmallVec;
 
-use super::resume::Behind;
 use crate::affine::{Affine, LaneRows};
 use crate::bytes::{AlignedBytes, store};
 use crate::code::{CompiledStraight, Straight, Word};
@@ -31,8 +30,6 @@ pub(super) struct Section<'l> {
     /// The threads of a block for which each predicate holds.
     pub predicates: Vec<Mask>,
     pub words: Vec<Elements>,
-    /// Where gangs go on if the code skips threads.
-    pub behind: Option<Box<Behind<'l>>>,
 }
 
 /// The threads that a section has skipped: of so many blocks at once, from this one on.
@@ -132,8 +129,8 @@ impl<'l> Section<'l> {
         alive: Mask,
     ) -> Section<'l> {
         let (pointers, evens) = (SmallVec::new(), SmallVec::new());
-        let (predicates, words, behind) = (Vec::new(), Vec::new(), None);
-        Section { straight, code, rows, alive, pointers, evens, predicates, words, behind }
+        let (predicates, words) = (Vec::new(), Vec::new());
+        Section { straight, code, rows, alive, pointers, evens, predicates, words }
     }
 
     /// The code checks addresses itself.
