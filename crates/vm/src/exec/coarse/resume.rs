@@ -227,7 +227,6 @@ impl<'l> Gang<'l> {
             }
             self.put(&Path { mask, frame: path.frame, block, wait: Wait::Ready, yields: 0 });
         }
-        self.scheduler.needed_changed = true;
     }
 
     /// Goes on behind a section with the lanes of the only path. They may be other paths then.
@@ -263,9 +262,7 @@ impl<'l> Gang<'l> {
             ops.iter().try_for_each(|op| self.execute_op(op, &part, shared))?;
         }
         behind.iter().try_for_each(|op| self.execute_op(op, &active, shared))?;
-        self.terminate(path, &function.blocks[index as usize], &active, shared)?;
-        self.scheduler.needed_changed = true;
-        Ok(())
+        self.terminate(path, &function.blocks[index as usize], &active, shared).map(drop)
     }
 }
 
