@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use plotters::prelude::*;
-use ptxvm::{Device, Module};
+use ptxvm::{Device, Engine, Module};
 
 /// Where one table is drawn.
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -18,6 +18,9 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Make = fn() -> Table;
 
 const HEAD: &str = ".version 7.0\n.target sm_70\n.address_size 64\n";
+/// Of the lines of a picture.
+const COLORS: [RGBColor; 4] =
+    [RGBColor(31, 119, 180), RGBColor(214, 39, 40), RGBColor(44, 160, 44), RGBColor(148, 103, 189)];
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scaling.svg");
 
 /// A kernel with its body; it has the 64-bit parameter `out` in `%o`, its linear index in `%i`, and `registers` registers
@@ -206,10 +209,29 @@ fn file(count: usize) -> String {
     kernel(60, &format!("mov.u64 %e, %o;\n{body}"))
 }
 
+/// Median seconds of the first launch of a module's kernel, with one warp: almost all of it makes code.
+fn first_launch(module: &Module, engine: Engine) -> f64 {
+    let device = Device::new();
+    let out = device.zeros::<f32>(1 << 16).expect("room");
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            let loaded = device.load(module).expect("room for its variables");
+            let start = ThreadTime::now();
+            loaded.launch("kernel").block(32).arg(&out).engine(engine).run().expect("a launch that ends");
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
 /// What becomes of kernels of 60 to 100,000 instructions before they run.
 fn files() -> Table {
     let row = |count: usize| {
-        let source = diag::SourceFile::new("file", file(count));
+        let text = file(count);
+        let module = Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}"));
+        let [interpreted, native] = [Engine::Interpreter, Engine::Native].map(|e| first_launch(&module, e));
+        let source = diag::SourceFile::new("file", text);
         let (tree, diagnostics) = syntax::parse(&source);
         assert!(diagnostics.is_empty());
         let checked =
@@ -223,14 +245,22 @@ fn files() -> Table {
             copies.extend(modules.by_ref().take(51));
             seconds(|| drop(ir::lower(copies.pop().expect("one for each run"), &ir::Options::ALL)))
         };
-        (count as f64, [parse, check, lower, parse + check + lower].map(|s| s * 1e6).to_vec())
+        let all = [parse, check, lower, parse + check + lower, interpreted, native];
+        (count as f64, all.map(|s| s * 1e6).to_vec())
     };
     Table {
         title: "file size",
         axes: ["instructions", "microseconds"],
-        columns: &["parse", "check", "lower", "microseconds in all"],
+        columns: &[
+            "parse",
+            "check",
+            "lower",
+            "microseconds in all",
+            "first launch: interpreter",
+            "first launch: native code",
+        ],
         rows: [60, 100, 1_000, 10_000, 100_000].into_iter().map(row).collect(),
-        shown: &[0, 1, 2],
+        shown: &[0, 1, 2, 5],
     }
 }
 
@@ -277,7 +307,7 @@ impl Table {
             .y_label_formatter(&label)
             .draw()?;
         for (i, &column) in self.shown.iter().enumerate() {
-            let color = [RGBColor(31, 119, 180), RGBColor(214, 39, 40), RGBColor(44, 160, 44)][i % 3];
+            let color = COLORS[i % COLORS.len()];
             let points = || self.rows.iter().map(|(x, values)| (*x, values[column]));
             let line = chart.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
             if self.shown.len() > 1 {

@@ -50,7 +50,8 @@ impl Default for Steps {
 /// What a call of native code reads and writes. It takes *strips* of lanes through the code, one after the other: one or
 /// two groups of 16 lanes ([`Native::parts`]).
 ///
-/// Masks have a bit for each lane: those of one strip 32 bits, and those of all 1024.
+/// Masks have a bit for each lane: those of one strip 32 bits, and those of all 1024. Straight-line code may have more lanes, for
+/// which masks repeat.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Frame {

@@ -165,9 +165,11 @@ struct Work<'l> {
     runners: AtomicU32,
     /// Blocks wait for one another, so host threads should be at neighbouring ones.
     entwined: AtomicBool,
-    /// The number of CTA batches that a host thread takes at a time, and those that it takes to run them without gangs.
+    /// The number of CTA batches that a host thread takes at a time, and those that it takes to run them without gangs: its part, and
+    /// the most.
     share: u64,
     coarse_share: u64,
+    most_coarse: u64,
     /// Blocks from this index on need not run any more.
     end: AtomicU64,
     deadlock: Deadlock,
@@ -177,6 +179,7 @@ struct Work<'l> {
 
 impl<'l> Work<'l> {
     fn new(launch: &'l Run<'l>, code: &'l Code, batches: CtaBatches, host_threads: usize) -> Work<'l> {
+        let most_coarse = (most_lanes(launch) / batches.lanes).max(1) as u64;
         Work {
             launch,
             code,
@@ -186,8 +189,12 @@ impl<'l> Work<'l> {
             runners: AtomicU32::new(0),
             entwined: AtomicBool::new(false),
             share: (batches.count / (64 * host_threads as u64)).clamp(1, 16),
-            coarse_share: (batches.count / (4 * host_threads as u64))
-                .clamp(1, (most_lanes(launch) / batches.lanes).max(1) as u64),
+            coarse_share: match host_threads {
+                1 => batches.count,
+                _ => batches.count / (4 * host_threads as u64),
+            }
+            .clamp(1, most_coarse),
+            most_coarse,
             end: AtomicU64::new(u64::MAX),
             deadlock: Deadlock::default(),
             error: Mutex::new(None),
@@ -406,9 +413,10 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Takes some CTA batches, if none are left.
     fn take(&mut self) {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, coarse_share, entwined, batches: CtaBatches { count, .. }, .. } =
-                self.work;
-            let likely = self.coarse.as_ref().and_then(|coarse| coarse.share(*coarse_share));
+            let Work { next, share, coarse_share, most_coarse, entwined, .. } = self.work;
+            let count = &self.work.batches.count;
+            let coarse = self.coarse.as_ref();
+            let likely = coarse.and_then(|coarse| coarse.share(*coarse_share, *most_coarse));
             let share = match likely {
                 // A host thread with blocks in flight may have no room for many more.
                 _ if !self.flight.is_empty() => 1,
@@ -429,6 +437,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             return Ok(false);
         }
         let first = self.taken.start;
+        let start = (self.work.coarse_share < self.work.most_coarse).then(Stopwatch::start);
         let Some(done) = coarse.run(batches, &mut self.taken) else {
             if coarse.gives_up() {
                 self.coarse = None;
@@ -438,7 +447,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         self.steps += done.instructions;
         match done.stopped {
             Some(stopped) => self.resume(&stopped, first..self.taken.start)?,
-            None => launch.config().report_ended(done.blocks),
+            None => {
+                if let Some(start) = start {
+                    self.work.code.note_range(self.taken.start - first, start.elapsed());
+                }
+                launch.config().report_ended(done.blocks);
+            }
         }
         Ok(true)
     }

@@ -6,12 +6,12 @@
 use std::mem::offset_of;
 
 use iced_x86::code_asm::{
-    AsmRegister64, CodeLabel, eax, ecx, ptr, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rbp, rbx, rcx,
-    rdi, rdx, rsi,
+    AsmRegister64, CodeLabel, eax, ecx, edx, ptr, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rbp, rbx,
+    rcx, rdi, rdx, rsi,
 };
 
-use super::{Emitter, HostVectors, Result};
-use crate::native::{Frame, Part, Steps};
+use super::{Emitter, GROUP_LANES, HostVectors, Result};
+use crate::native::{Frame, Lanes, Part, Steps};
 use crate::straight::Straight;
 
 /// Registers for pointers, and whether a function must keep them.
@@ -48,7 +48,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.mov(STRIP, qword_ptr(rdi + offset_of!(Frame, strip)))?;
         self.asm.mov(LEFT, qword_ptr(rdi + offset_of!(Frame, left_in_run)))?;
         self.asm.set_label(&mut next)?;
-        self.asm.mov(rdx, STRIP)?;
+        self.strip_of_masks()?;
         self.load_lanes(eax, offset_of!(Frame, lanes))?;
         self.asm.test(eax, eax)?;
         self.asm.jz(none)?;
@@ -90,9 +90,16 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.behind(none)
     }
 
+    /// Sets `rdx` to the number that the strip has in masks, which repeat.
+    fn strip_of_masks(&mut self) -> Result {
+        let strips = size_of::<Lanes>() * 8 / (GROUP_LANES * self.groups);
+        self.asm.mov(rdx, STRIP)?;
+        Ok(self.asm.and(edx, strips as i32 - 1)?)
+    }
+
     /// Notes that the strip is skipped.
     pub(super) fn skip(&mut self) -> Result {
-        self.asm.mov(rdx, STRIP)?;
+        self.strip_of_masks()?;
         self.load_lanes(ecx, offset_of!(Frame, lanes))?;
         self.store_lanes(offset_of!(Frame, skipped))?;
         if self.straight.is_some_and(Straight::counts) {
@@ -114,7 +121,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.operations(body)?;
         self.asm.set_all(false);
         if self.source.predicates.iter().any(|predicate| predicate.defined) {
-            self.asm.mov(rdx, STRIP)?;
+            self.strip_of_masks()?;
             self.store_predicates()?;
         }
         Ok(self.asm.jmp(done)?)

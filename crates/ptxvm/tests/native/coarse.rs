@@ -290,3 +290,26 @@ fn blocks_of_elementwise_kernels_run_together() {
         assert_eq!(found[1024..2048], expected, "{}", path.name());
     }
 }
+
+/// Blocks that do not fill the masks of a gang, with threads that have ended and a predicate.
+#[test]
+fn masks_are_those_of_each_block() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n\
+                .reg .b32 %i, %t, %x, %n, %r<2>; .reg .pred %p, %q; .reg .b64 %a, %b;\n\
+                ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nmov.u32 %t, %tid.x;\n\
+                mov.u32 %x, %ctaid.x;\nmov.u32 %i, %ntid.x;\nmad.lo.u32 %i, %x, %i, %t;\nmad.wide.u32 %a, %i, 4, %a;\n\
+                mad.wide.u32 %b, %i, 4, %b;\nsetp.ge.u32 %p, %t, %n;\n@%p bra END;\nsetp.lt.u32 %q, %t, 17;\n\
+                ld.global.u32 %r0, [%a];\nmul.lo.u32 %r1, %r0, 3;\nselp.b32 %r1, %r1, %r0, %q;\nadd.u32 %r1, %r1, %i;\n\
+                st.global.u32 [%b], %r1;\nEND:\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    for (block, ended) in [(96, 64), (96, 96), (160, 100), (256, 200), (1024, 1000)] {
+        let input: Vec<u32> = (0..64 * block).map(|i| i * i).collect();
+        let memory = (&input[..], input.len());
+        let run = |way| run(&module, ([64, 1], [block, 1]), memory, &[ended], way);
+        let expected = run((Engine::Reference, None, 1));
+        for (engine, path, threads) in ways() {
+            let name = format!("{engine:?}, {}, {threads} host threads, blocks of {block}", path.name());
+            assert_same(&run((engine, Some(path), threads)), &expected, &name, text);
+        }
+    }
+}

@@ -4,33 +4,38 @@ use ptxvm::{Device, Engine, HostPath, Module};
 
 use super::native_paths;
 
-/// Threads of a block.
+/// Threads of a block: masks of a gang have no room for whole blocks only.
 const THREADS: u32 = 320;
 
 /// `k(in, out)` with these instructions; `%a` and `%b` are the addresses of the thread's elements, `%z` that of the input, and `%r0` is what
 /// the thread has loaded.
 fn kernel(body: &str) -> Module {
+    kernel_of(THREADS, body)
+}
+
+/// With blocks of so many threads.
+fn kernel_of(threads: u32, body: &str) -> Module {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
          .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %e, %z;\n\
          ld.param.u64 %z, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
-         mad.lo.u32 %i, %x, {THREADS}, %t;\nmad.wide.u32 %a, %i, 4, %z;\nmad.wide.u32 %b, %i, 4, %b;\n\
+         mad.lo.u32 %i, %x, {threads}, %t;\nmad.wide.u32 %a, %i, 4, %z;\nmad.wide.u32 %b, %i, 4, %b;\n\
          ld.global.u32 %r0, [%a];\n{body}\nret;\n}}\n"
     );
     Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A thread for each element: the thread-instructions or the fault, and the output.
+/// A thread for each element, in blocks of so many: the thread-instructions or the fault, and the output.
 fn run(
     module: &Module,
-    input: &[u32],
+    (input, threads): (&[u32], u32),
     (engine, path): (Engine, HostPath),
 ) -> (Result<u64, String>, Vec<u32>) {
     let device = Device::new();
-    let blocks = input.len() as u32 / THREADS;
+    let blocks = input.len() as u32 / threads;
     let (input, out) =
         (device.array(input).expect("room"), device.zeros::<u32>(2 * input.len()).expect("room"));
-    let launch = device.load(module).expect("room").launch("k").grid(blocks).block(THREADS).engine(engine);
+    let launch = device.load(module).expect("room").launch("k").grid(blocks).block(threads).engine(engine);
     let launch = launch.configure(|config| {
         config.host_path = Some(path);
         config.threads = Some(1);
@@ -54,10 +59,14 @@ fn checked(module: &Module) -> (usize, usize) {
 
 /// On every path as the reference engine has it; and the fault, if there is one, as the interpreter tells it.
 fn is_that_of_the_reference_engine(module: &Module, input: &[u32]) -> Result<u64, String> {
-    let expected = run(module, input, (Engine::Reference, HostPath::Portable));
-    let interpreted = run(module, input, (Engine::Interpreter, HostPath::Portable));
+    blocks_are_those_of_the_reference_engine(module, (input, THREADS))
+}
+
+fn blocks_are_those_of_the_reference_engine(module: &Module, blocks: (&[u32], u32)) -> Result<u64, String> {
+    let expected = run(module, blocks, (Engine::Reference, HostPath::Portable));
+    let interpreted = run(module, blocks, (Engine::Interpreter, HostPath::Portable));
     for path in native_paths() {
-        let found = run(module, input, (Engine::Native, path));
+        let found = run(module, blocks, (Engine::Native, path));
         assert_eq!(found.0, interpreted.0, "{}", path.name());
         assert!(found.0.is_err() || found == expected, "{}", path.name());
     }
@@ -197,14 +206,19 @@ const EITHER: &str = "shr.s32 %r1, %r0, 31;\ncvt.s64.s32 %d, %r1;\nand.b32 %r2, 
 
 /// A kernel that runs without a gang until native code skips some threads.
 fn goes_on_in_gangs(body: &str) {
-    let module = kernel(body);
+    blocks_go_on_in_gangs(THREADS, body);
+}
+
+/// With blocks of so many threads.
+fn blocks_go_on_in_gangs(threads: u32, body: &str) {
+    let module = kernel_of(threads, body);
     assert_ne!(checked(&module), (0, 0));
-    let (mut input, block) = (places().repeat(12), THREADS as usize);
-    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+    let (mut input, block) = (places().repeat(12), threads as usize);
+    blocks_are_those_of_the_reference_engine(&module, (&input, threads)).expect("no fault");
     for index in 30..42 {
         input[index * block + 37 * index % block] |= 1 << 31;
     }
-    is_that_of_the_reference_engine(&module, &input).expect("no fault");
+    blocks_are_those_of_the_reference_engine(&module, (&input, threads)).expect("no fault");
 }
 
 #[test]
@@ -216,6 +230,7 @@ fn blocks_go_on_in_gangs_behind_a_section() {
          st.global.u32 [%b], %r3;"
     );
     goes_on_in_gangs(&body);
+    blocks_go_on_in_gangs(256, &body);
 }
 
 #[test]

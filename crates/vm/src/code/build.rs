@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use check::module::{Body, Prototype};
 use ir::{MapOperands, ShufflePattern, SimpleOp};
@@ -59,6 +59,7 @@ pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath, sections: boo
         native_accesses,
         gangs: AtomicU32::new(0),
         coarsens: AtomicBool::new(false),
+        short_range: AtomicU64::new(0),
         waits: AtomicBool::new(false),
         is_too_long: AtomicBool::new(false),
     }

@@ -23,7 +23,8 @@ mod way;
 
 use std::ops::Deref;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use diag::Span;
 use ir::{AtomicOp, BlockId, ShufflePattern, Width};
@@ -317,6 +318,8 @@ pub(crate) struct Code {
     pub gangs: AtomicU32,
     /// Threads of many blocks have run without a gang, the last time this was tried.
     pub coarsens: AtomicBool,
+    /// So many CTA batches of them take [`SHORT`].
+    pub short_range: AtomicU64,
     /// Some of them may have waited for others.
     pub waits: AtomicBool,
     /// Their way has been too long for that.
@@ -332,7 +335,17 @@ impl Code {
         }
         is_hot
     }
+
+    /// Notes how long so many CTA batches have taken without a gang. Other data may take longer, so the range grows slowly.
+    pub fn note_range(&self, batches: u64, time: Duration) {
+        let batches = batches * SHORT.as_nanos() as u64 / (time.as_nanos() as u64).max(1);
+        let grown = 2 * self.short_range.load(Ordering::Relaxed) + 1;
+        self.short_range.store(batches.min(grown), Ordering::Relaxed);
+    }
 }
+
+/// To divide what takes less time among host threads takes longer.
+const SHORT: Duration = Duration::from_micros(10);
 
 /// Bytes of a slot's array.
 pub(crate) fn array_bytes(width: Width, lanes: usize) -> usize {

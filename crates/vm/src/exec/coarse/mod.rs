@@ -203,12 +203,13 @@ impl<'l> Coarse<'l> {
         None
     }
 
-    /// How many CTA batches a host thread should take, of so many that it may. Large ranges of them are likely to run at once; where they
-    /// do not, other host threads should have a part of them. `None`: they are not.
-    pub fn share(&self, most: u64) -> Option<u64> {
+    /// How many CTA batches a host thread should take: its part, or more if they take hardly any time. Large ranges of them are likely
+    /// to run at once; where they do not, other host threads should have a part of them. `None`: they are not.
+    pub fn share(&self, part: u64, most: u64) -> Option<u64> {
         let of_range = || (self.most_lanes / self.code.lanes).max(1) as u64;
-        let share = if self.code.waits.load(Ordering::Relaxed) { most.min(of_range()) } else { most };
-        self.code.coarsens.load(Ordering::Relaxed).then_some(share)
+        let most = if self.code.waits.load(Ordering::Relaxed) { most.min(of_range()) } else { most };
+        let short = self.code.short_range.load(Ordering::Relaxed);
+        self.code.coarsens.load(Ordering::Relaxed).then_some(part.max(short).min(most))
     }
 
     /// It has failed too often.

@@ -138,12 +138,15 @@ impl<'l> Section<'l> {
         !self.straight.plan.checked.is_empty()
     }
 
-    /// Takes all threads through the code: as many blocks at a time as a frame has lanes for. Returns the thread-instructions that the
-    /// code counts, and the threads that it skips.
+    /// Takes all threads through the code. Returns the thread-instructions that the code counts, and the threads that it skips.
     pub fn run(&self, launch: &Run) -> (u64, Skipped) {
         let parts = self.code.native.parts();
         let (of_block, blocks) = (self.rows.block_lanes(), self.rows.blocks());
-        let at_once = GANG_LANES / of_block;
+        // Masks have the lanes of a gang. Where whole blocks fill them, and none notes what is skipped, they repeat for all blocks.
+        let at_once = match GANG_LANES.is_multiple_of(of_block) && !self.checks() {
+            true => blocks,
+            false => GANG_LANES / of_block,
+        };
         let rows = self.rows.of_blocks(at_once.min(blocks));
         for word in &self.words {
             word.fill(self.rows.lanes);
