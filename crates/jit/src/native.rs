@@ -78,6 +78,10 @@ pub struct Frame {
     pub run: u64,
     /// The strips of the current run that are left.
     pub left_in_run: u64,
+    /// For straight-line code: behind so many runs bases leap instead, and how many of these are left.
+    pub runs: u64,
+    /// See [`Frame::runs`].
+    pub left_runs: u64,
     /// How many backward branches the lanes may still take. At less than zero, the call has ended although lanes are
     /// left in the loop.
     pub fuel: i64,
@@ -95,6 +99,8 @@ pub struct Frame {
     pub advance: Steps,
     /// What they differ by from the last strip of a run to the first one of the next.
     pub jump: Steps,
+    /// What they differ by from the last strip of [`Frame::runs`] to the next one.
+    pub leap: Steps,
     /// For straight-line code: where the host has the first lane's address of each of [`Straight::pointers`](crate::Straight).
     pub pointers: [u64; MOST_POINTERS],
     /// Bytes from an address of each to what the host should fetch meanwhile, if lanes access consecutive elements.
@@ -165,6 +171,8 @@ impl Default for Frame {
             end: 0,
             run: 0,
             left_in_run: 0,
+            runs: 0,
+            left_runs: 0,
             fuel: 0,
             share: 0,
             instructions: 0,
@@ -173,6 +181,7 @@ impl Default for Frame {
             entered: [0; MOST_EVENS],
             advance: Steps::default(),
             jump: Steps::default(),
+            leap: Steps::default(),
             pointers: [0; MOST_POINTERS],
             ahead: [0; MOST_POINTERS],
             regions: [Region::NONE; MOST_ACCESSES],

@@ -76,6 +76,11 @@ impl<H: HostVectors> Emitter<'_, H> {
         self.asm.jnz(within)?;
         self.asm.mov(LEFT, qword_ptr(rdi + offset_of!(Frame, run)))?;
         self.asm.lea(rcx, ptr(rdi + offset_of!(Frame, jump)))?;
+        self.asm.dec(qword_ptr(rdi + offset_of!(Frame, left_runs)))?;
+        self.asm.jnz(within)?;
+        self.asm.mov(rdx, qword_ptr(rdi + offset_of!(Frame, runs)))?;
+        self.asm.mov(qword_ptr(rdi + offset_of!(Frame, left_runs)), rdx)?;
+        self.asm.lea(rcx, ptr(rdi + offset_of!(Frame, leap)))?;
         self.asm.set_label(&mut within)?;
         self.advance_evens()?;
         self.advance_pointers()?;

@@ -313,3 +313,27 @@ fn masks_are_those_of_each_block() {
         }
     }
 }
+
+/// Gangs, since lanes are asked which of them are there: the first rows of their first block have ended, and every row has other steps
+/// than its block.
+#[test]
+fn gangs_begin_within_a_block() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n\
+                .reg .b32 %i, %t, %x, %y, %n, %r<3>; .reg .pred %p; .reg .b64 %a, %b;\n\
+                ld.param.u64 %a, [in];\nld.param.u64 %b, [out];\nld.param.u32 %n, [n];\nmov.u32 %t, %tid.y;\n\
+                setp.lt.u32 %p, %t, %n;\nmov.u32 %x, %ctaid.x;\nsetp.eq.and.u32 %p, %x, 0, %p;\n@%p bra END;\n\
+                activemask.b32 %r2;\nmov.u32 %i, %tid.x;\nmad.lo.u32 %x, %x, 32, %i;\nmov.u32 %y, %ctaid.y;\n\
+                mad.lo.u32 %y, %y, 8, %t;\nmad.lo.u32 %i, %y, 331, %x;\nmad.wide.u32 %a, %i, 4, %a;\nmad.lo.u32 %i, %y, 257, %x;\n\
+                mad.wide.u32 %b, %i, 4, %b;\nld.global.u32 %r0, [%a];\nmad.lo.u32 %r1, %r0, 3, %i;\nxor.b32 %r1, %r1, %r2;\n\
+                st.global.u32 [%b], %r1;\nEND:\nret;\n}\n";
+    let module = Module::from_ptx(text).expect("a module");
+    let input: Vec<u32> = (0..331 * 16).map(|i| i * i).collect();
+    for ended in [0, 1, 3, 7] {
+        let run = |way| run(&module, ([8, 2], [32, 8]), (&input, 257 * 16), &[ended], way);
+        let expected = run((Engine::Reference, None, 1));
+        for (engine, path, threads) in ways() {
+            let name = format!("{engine:?}, {}, {threads} host threads, without {ended} rows", path.name());
+            assert_same(&run((engine, Some(path), threads)), &expected, &name, text);
+        }
+    }
+}

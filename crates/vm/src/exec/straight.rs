@@ -123,7 +123,7 @@ impl Gang<'_> {
             true => (self.registers.overwrite(window, word.slot), usize::from(word.slot.group_bytes)),
             false => self.word(window, word.slot, word.defined),
         };
-        let mut strips = Strips::new(rows, parts, &code.evens);
+        let mut strips = Strips::of_straight(rows, parts, &code.evens);
         code.words.iter().for_each(|each| strips.words.push(word(each)));
         code.evens.iter().for_each(|&slot| strips.evens.push(self.form_of(window, slot)));
         strips.plan(&mut frame, pointers.iter().map(|&(affine, _)| affine));
@@ -226,9 +226,7 @@ fn walk(
 ) {
     let parts = code.native.parts();
     for (index, (affine, stride)) in pointers.iter().enumerate() {
-        let (advance, jump) = strips.steps(affine);
-        let stride = if strips.by_block() { *stride as u64 } else { 0 };
-        (frame.advance.pointers[index], frame.jump.pointers[index]) = (advance, jump.wrapping_add(stride));
+        strips.set_pointer(frame, index, affine, *stride as u64);
         frame.ahead[index] = fetched_ahead(affine);
     }
     let accesses = straight.plan.accesses();

@@ -28,7 +28,7 @@ pub(super) fn keep_frame(frame: Box<Frame>) {
 struct Walk {
     /// Strips of a run.
     run: usize,
-    /// Strips until the next value is not where the end of a run jumps to.
+    /// Strips of whole runs, until the next value is not where the end of a run jumps to. Straight-line code leaps there.
     whole: usize,
     /// A run is a CTA. Otherwise it is a row of one, or all strips of the gang.
     by_block: bool,
@@ -55,21 +55,28 @@ impl Walk {
         }
     }
 
-    /// What a value differs by from one strip of a run to the next, and from the last strip of a run to the first of the next.
-    fn steps(&self, even: &Affine, rows: LaneRows) -> (u64, u64) {
-        let at = |strip: usize| even.at(strip * self.lanes, rows);
-        (at(1).wrapping_sub(at(0)), at(self.run).wrapping_sub(at(self.run - 1)))
+    /// What a value differs by from one strip of a run to the next, from the last strip of a run to the first of the next, and from
+    /// the last one of whole runs to the next.
+    fn steps(&self, even: &Affine, rows: LaneRows) -> [u64; 3] {
+        [1, self.run, self.whole].map(|strip| {
+            let at = |strip: usize| even.at(strip * self.lanes, rows);
+            at(strip).wrapping_sub(at(strip - 1))
+        })
     }
 
-    /// The end of the strips that follow this one so.
+    /// The end of the strips that follow this one without a leap.
     fn end(&self, strip: usize) -> usize {
         // Most calls begin with the first strip, and a division takes long.
         if strip == 0 { self.whole } else { (strip / self.whole + 1) * self.whole }
     }
 
-    /// The strips of the run of this one that are left.
-    fn left_in_run(&self, strip: usize) -> usize {
-        if strip == 0 { self.run } else { self.run - strip % self.run }
+    /// The strips of the run of this one that are left, the whole runs, and those of them that are left.
+    fn left(&self, strip: usize) -> (usize, usize, usize) {
+        let runs = self.whole / self.run;
+        match strip {
+            0 => (self.run, runs, runs),
+            _ => (self.run - strip % self.run, runs, runs - strip / self.run % runs),
+        }
     }
 }
 
@@ -84,6 +91,8 @@ pub(super) struct Strips<'c> {
     /// The values that step evenly, and their slots.
     pub evens: SmallVec<[Affine; 8]>,
     slots: &'c [SlotRef],
+    /// For straight-line code.
+    leaps: bool,
 }
 
 impl<'c> Strips<'c> {
@@ -91,7 +100,13 @@ impl<'c> Strips<'c> {
     #[inline(always)]
     pub fn new(rows: LaneRows, parts: usize, slots: &'c [SlotRef]) -> Strips<'c> {
         let walk = Walk { run: 0, whole: 0, by_block: false, lanes: 0 };
-        Strips { walk, rows, parts, words: SmallVec::new(), evens: SmallVec::new(), slots }
+        Strips { walk, rows, parts, words: SmallVec::new(), evens: SmallVec::new(), slots, leaps: false }
+    }
+
+    /// For straight-line code.
+    #[inline(always)]
+    pub fn of_straight(rows: LaneRows, parts: usize, slots: &'c [SlotRef]) -> Strips<'c> {
+        Strips { leaps: true, ..Strips::new(rows, parts, slots) }
     }
 
     /// Decides how strips follow each other, once all values are there. `others`: what steps evenly besides.
@@ -101,14 +116,19 @@ impl<'c> Strips<'c> {
             *place = step * self.parts;
         }
         for (index, even) in self.evens.iter().enumerate() {
-            (frame.advance.evens[index], frame.jump.evens[index]) = self.walk.steps(even, self.rows);
+            let steps = self.walk.steps(even, self.rows);
+            [frame.advance.evens[index], frame.jump.evens[index], frame.leap.evens[index]] = steps;
         }
         frame.run = self.walk.run as u64;
     }
 
-    /// What an even value differs by, as [`jit::Steps`] has it.
-    pub fn steps(&self, even: &Affine) -> (u64, u64) {
-        self.walk.steps(even, self.rows)
+    /// Tells the frame of straight-line code what a pointer differs by. `stride`: and from one CTA to the next besides.
+    pub fn set_pointer(&self, frame: &mut Frame, index: usize, pointer: &Affine, stride: u64) {
+        let [advance, jump, leap] = self.walk.steps(pointer, self.rows);
+        let (of_jump, of_leap) = if self.walk.by_block { (stride, 0) } else { (0, stride) };
+        frame.advance.pointers[index] = advance;
+        frame.jump.pointers[index] = jump.wrapping_add(of_jump);
+        frame.leap.pointers[index] = leap.wrapping_add(of_leap);
     }
 
     /// A run of strips is a CTA.
@@ -131,7 +151,8 @@ impl<'c> Strips<'c> {
         // The second group of the last strip may be missing: then the first one stands for it.
         let is_half =
             |strip: usize| self.first_lane(strip + 1) > self.rows.lanes.next_multiple_of(GROUP_LANES);
-        let stop = self.walk.end(next).min(if is_half(end - 1) && next < end - 1 { end - 1 } else { end });
+        let last = if is_half(end - 1) && next < end - 1 { end - 1 } else { end };
+        let stop = if self.leaps { last } else { self.walk.end(next).min(last) };
         let group = next * self.parts;
         let second = if is_half(next) { group } else { group + 1 };
         for (places, &(array, step)) in frame.words.iter_mut().zip(&self.words) {
@@ -143,7 +164,9 @@ impl<'c> Strips<'c> {
             (frame.bases[index], frame.entered[index]) = (base, base);
         }
         (frame.strip, frame.end) = (next as u64, stop as u64);
-        frame.left_in_run = self.walk.left_in_run(next) as u64;
+        let (left_in_run, runs, left_runs) = self.walk.left(next);
+        (frame.left_in_run, frame.runs, frame.left_runs) =
+            (left_in_run as u64, runs as u64, left_runs as u64);
         stop
     }
 }

@@ -168,12 +168,12 @@ impl<'l> Section<'l> {
         for (place, &lanes) in frame.predicates.iter_mut().zip(&self.predicates) {
             *place = repeated(lanes, of_block).0;
         }
-        let mut strips = Strips::new(rows, parts, &self.code.evens);
+        let mut strips = Strips::of_straight(rows, parts, &self.code.evens);
         strips.evens.extend_from_slice(&self.evens);
         strips.words = self.words.iter().map(|word| (word.array, word.step())).collect();
         strips.plan(&mut frame, self.pointers.iter().copied());
         for (index, pointer) in self.pointers.iter().enumerate() {
-            (frame.advance.pointers[index], frame.jump.pointers[index]) = strips.steps(pointer);
+            strips.set_pointer(&mut frame, index, pointer, 0);
             frame.ahead[index] = fetched_ahead(pointer);
         }
         for first in (0..blocks).step_by(at_once) {
