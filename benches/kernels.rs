@@ -10,6 +10,7 @@ mod native;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
@@ -466,9 +467,9 @@ fn table(rows: &[Row], directory: &Path) -> String {
 }
 
 /// What the machine can do on one thread: bytes copied a second, read and written, and operations of its widest fused
-/// multiply-add.
+/// multiply-add. And how many times as much two threads do: they may share a core.
 fn machine() -> String {
-    let best = |mut f: Box<dyn FnMut()>| {
+    let best = |f: &mut dyn FnMut()| {
         let time = |_| {
             let start = Instant::now();
             f();
@@ -478,11 +479,34 @@ fn machine() -> String {
     };
     let (from, mut to) = (vec![1u8; 256 << 20], vec![0u8; 256 << 20]);
     let bytes = Work::Bytes(from.len() + to.len());
-    let copy = best(Box::new(move || black_box(&mut to).copy_from_slice(black_box(&from))));
+    let copy = [1, 2].map(|threads| {
+        let part = from.len() / threads;
+        best(&mut || {
+            thread::scope(|scope| {
+                for (to, from) in to.chunks_mut(part).zip(from.chunks(part)) {
+                    scope.spawn(|| black_box(to).copy_from_slice(black_box(from)));
+                }
+            });
+        })
+    });
     let turns = 1_000_000;
     let flops = Work::Flops(f64::from(turns) * native::FMA_LANES as f64 * 2.0);
-    let fma = best(Box::new(move || native::fma_peak(black_box(&mut [1.0; native::FMA_LANES]), turns)));
-    format!("one thread copies {} and multiplies and adds {}", bytes.rate(copy), flops.rate(fma))
+    let fma = [1, 2].map(|threads| {
+        best(&mut || {
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| native::fma_peak(black_box(&mut [1.0; native::FMA_LANES]), turns));
+                }
+            });
+        })
+    });
+    format!(
+        "one thread copies {} and multiplies and adds {}; two copy {:.2} and compute {:.2} times as much",
+        bytes.rate(copy[0]),
+        flops.rate(fma[0]),
+        copy[0] / copy[1],
+        2.0 * fma[0] / fma[1]
+    )
 }
 
 fn main() {
