@@ -78,9 +78,9 @@ pub struct Frame {
     pub run: u64,
     /// The strips of the current run that are left.
     pub left_in_run: u64,
-    /// For straight-line code: behind so many runs bases leap instead, and how many of these are left.
+    /// For straight-line code: behind so many runs, bases leap and do not jump.
     pub runs: u64,
-    /// See [`Frame::runs`].
+    /// The runs that are left until then, with the current one.
     pub left_runs: u64,
     /// How many backward branches the lanes may still take. At less than zero, the call has ended although lanes are
     /// left in the loop.

@@ -4,7 +4,7 @@ use ptxvm::{Device, Engine, HostPath, Module};
 
 use super::native_paths;
 
-/// Threads of a block: masks of a gang have no room for whole blocks only.
+/// Threads of a block. They do not divide the 1024 lanes of a mask.
 const THREADS: u32 = 320;
 
 /// `k(in, out)` with these instructions; `%a` and `%b` are the addresses of the thread's elements, `%z` that of the input, and `%r0` is what
