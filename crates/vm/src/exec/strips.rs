@@ -70,12 +70,11 @@ impl Walk {
         if strip == 0 { self.whole } else { (strip / self.whole + 1) * self.whole }
     }
 
-    /// The strips of the run of this one that are left, the whole runs, and those of them that are left.
-    fn left(&self, strip: usize) -> (usize, usize, usize) {
-        let runs = self.whole / self.run;
+    /// The strips of the run of this one that are left, and the runs before a leap, of so many.
+    fn left(&self, strip: usize, runs: usize) -> (usize, usize) {
         match strip {
-            0 => (self.run, runs, runs),
-            _ => (self.run - strip % self.run, runs, runs - strip / self.run % runs),
+            0 => (self.run, runs),
+            _ => (self.run - strip % self.run, runs - strip / self.run % runs),
         }
     }
 }
@@ -120,6 +119,7 @@ impl<'c> Strips<'c> {
             [frame.advance.evens[index], frame.jump.evens[index], frame.leap.evens[index]] = steps;
         }
         frame.run = self.walk.run as u64;
+        frame.runs = (self.walk.whole / self.walk.run) as u64;
     }
 
     /// Tells the frame of straight-line code what a pointer differs by. `stride`: and from one CTA to the next besides.
@@ -164,9 +164,8 @@ impl<'c> Strips<'c> {
             (frame.bases[index], frame.entered[index]) = (base, base);
         }
         (frame.strip, frame.end) = (next as u64, stop as u64);
-        let (left_in_run, runs, left_runs) = self.walk.left(next);
-        (frame.left_in_run, frame.runs, frame.left_runs) =
-            (left_in_run as u64, runs as u64, left_runs as u64);
+        let (left_in_run, left_runs) = self.walk.left(next, frame.runs as usize);
+        (frame.left_in_run, frame.left_runs) = (left_in_run as u64, left_runs as u64);
         stop
     }
 }
