@@ -37,6 +37,7 @@ mod warp;
 use check::module::{FuncId, Module};
 
 pub use function::*;
+pub use liveness::{MOST_BETWEEN, MOST_JOINED};
 pub use memory::*;
 pub use op::*;
 pub use operands::MapOperands;

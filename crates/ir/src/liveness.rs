@@ -9,7 +9,8 @@
 use std::collections::HashMap;
 
 use crate::function::{Function, RegisterPlace, Terminator};
-use crate::op::{BlockId, Slot, SlotInfo, SlotKind, Width};
+use crate::memory::Load;
+use crate::op::{Address, BlockId, Op, OpKind, Slot, SlotInfo, SlotKind, Width};
 use crate::visit::Touch;
 
 /// Computes `live_in` of every basic block and replaces values by slots, those of cross-block values first. If
@@ -191,6 +192,40 @@ fn solve(function: &mut Function, exposed: &[Vec<u32>], name: &[Option<Slot>], c
     }
 }
 
+/// Native code loads so many elements together.
+pub const MOST_JOINED: u32 = 4;
+/// How far behind a load native code looks for loads of the elements behind it.
+pub const MOST_BETWEEN: usize = 32;
+
+/// Results of loads that have their slots before these operations already, in ascending order: native code loads them together with those of
+/// the operation.
+fn early(function: &Function, block: usize) -> Vec<(usize, Slot)> {
+    let range = function.blocks[block].ops.clone();
+    let ops = &function.ops[range.start as usize..range.end as usize];
+    let mut found = Vec::new();
+    for (at, first) in ops.iter().enumerate().filter_map(|(at, op)| Some((at, load(op)?))) {
+        let mut count = first.dst.len();
+        for next in ops[at + 1..].iter().take(MOST_BETWEEN).filter_map(load) {
+            let end = first.address.offset + count as i64 * i64::from(first.bytes);
+            let is_next =
+                (next.address, next.bytes) == (Address { offset: end, ..first.address }, first.bytes);
+            if is_next && count + next.dst.len() <= MOST_JOINED as usize {
+                found.extend(next.dst.iter().flatten().map(|slot| (at, *slot)));
+                count += next.dst.len();
+            }
+        }
+    }
+    found
+}
+
+/// The load, if it is weak.
+fn load(op: &Op) -> Option<&Load> {
+    match &op.kind {
+        OpKind::Load(load) if !load.semantics.is_strong() => Some(load),
+        _ => None,
+    }
+}
+
 /// Assigns shared slots to the values that live within one basic block, and renames every operand.
 fn share_temporaries(
     function: &mut Function,
@@ -206,8 +241,9 @@ fn share_temporaries(
         let mut held: Vec<(usize, Slot, Width)> = Vec::new();
         let mut local: Vec<u32> = Vec::new();
         let mut done = 0;
+        let early = early(function, block);
+        let mut early = early.iter().peekable();
         function.visit_block(block, &mut |position, _, slot, _| {
-            let value = slot.index();
             // A slot becomes free only after the operation with its last use. So a destination never partly overlaps
             // another operand of the same operation.
             if position > done {
@@ -220,18 +256,23 @@ fn share_temporaries(
                 });
                 done = position;
             }
-            let place = *name[value].get_or_insert_with(|| {
-                let width = widths[value];
-                let place = free.entry(width).or_default().pop().unwrap_or_else(|| {
-                    slots.push(SlotInfo { width, kind: SlotKind::Temporary });
-                    Slot(slots.len() as u32 - 1)
-                });
-                places.note(Slot(value as u32), block, place);
-                held.push((last[value], place, width));
-                local.push(value as u32);
-                place
-            });
-            *slot = place;
+            let mut place = |value: usize| {
+                *name[value].get_or_insert_with(|| {
+                    let width = widths[value];
+                    let place = free.entry(width).or_default().pop().unwrap_or_else(|| {
+                        slots.push(SlotInfo { width, kind: SlotKind::Temporary });
+                        Slot(slots.len() as u32 - 1)
+                    });
+                    places.note(Slot(value as u32), block, place);
+                    held.push((last[value], place, width));
+                    local.push(value as u32);
+                    place
+                })
+            };
+            *slot = place(slot.index());
+            while let Some(&(_, value)) = early.next_if(|(at, _)| *at <= position) {
+                place(value.index());
+            }
         });
         for (_, slot, width) in held {
             free.entry(width).or_default().push(slot);

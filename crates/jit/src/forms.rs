@@ -40,9 +40,9 @@ impl Form {
         self.span.wrapping_mul(part as i64).wrapping_add(self.step.wrapping_mul(lane as i64))
     }
 
-    /// The elements of an access follow each other in memory.
+    /// Those elements of all lanes with one number follow each other in memory.
     pub(crate) fn is_contiguous(self, access: &Access) -> bool {
-        self.step == i64::from(access.bytes) && access.count == 1
+        self.step == i64::from(access.bytes)
     }
 
     /// So do those of an access with several elements for each lane.

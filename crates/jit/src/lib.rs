@@ -11,6 +11,7 @@
 //! - `kinds`: how the lanes' values of a slot may be alike
 //! - `ranges`: which numbers a value can be, for addresses that do not step evenly
 //! - `forms`: the slots whose values step evenly from lane to lane: one number stands for all lanes
+//! - `join`: loads of neighbouring elements as one
 //! - `emit`: machine code for a loop (`iced-x86`); `emit/host.rs`: what differs between hosts
 //! - `listing`: machine code as text, beside the PTX
 //! - `native`: machine code in memory, and its calling convention
@@ -34,6 +35,7 @@
 #[cfg(all(target_arch = "x86_64", unix))]
 mod emit;
 mod forms;
+mod join;
 mod kinds;
 mod listing;
 mod live;
@@ -80,6 +82,11 @@ pub enum Host {
 impl Host {
     /// Every host, the slowest first.
     pub const ALL: [Host; 2] = [Host::Avx2, Host::Avx512];
+
+    /// There are registers enough for several values at once of all lanes that code takes together.
+    pub(crate) fn has_many_vectors(self) -> bool {
+        self == Host::Avx512
+    }
 }
 
 impl Loop {

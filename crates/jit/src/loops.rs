@@ -8,9 +8,10 @@ use diag::Span;
 use ir::{BlockId, Function, MemoryOp, OpKind, Slot, SlotKind, Terminator, Width};
 use isa::{Form, Picks, Space};
 
+use crate::join::join_loads;
 use crate::kinds::{Kinds, Loads};
 use crate::operation::Operation;
-use crate::{MOST_ACCESSES, MOST_BLOCKS, MOST_PREDICATES};
+use crate::{Host, MOST_ACCESSES, MOST_BLOCKS, MOST_PREDICATES};
 
 /// A slot that passes between basic blocks of a loop, or into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Access {
     pub space: Space,
     /// Bytes of one lane's access, all elements together.
     pub bytes: u64,
+    /// What each address is a multiple of.
+    pub align: u64,
     /// It stores.
     pub write: bool,
     /// Bytes added to the addresses that a frame has.
@@ -129,9 +132,9 @@ pub fn uniform(
     move |slot| (slot.index() < count && kinds.is_uniform(slot)).then_some(crate::Form::UNIFORM)
 }
 
-/// The loops of a function that native code can run, outermost first. No loop is part of another. `steps`: whether an
+/// The loops of a function that native code of a host can run, outermost first. No loop is part of another. `steps`: whether an
 /// instruction makes values that step evenly from lane to lane of such values.
-pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<Loop> {
+pub fn loops(function: &Function, host: Host, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<Loop> {
     let mut candidates: Vec<Range<u32>> = Vec::new();
     for (index, block) in (0..).zip(&function.blocks) {
         let back = block.terminator.successors().into_iter().filter(|next| next.0 <= index);
@@ -143,7 +146,7 @@ pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<
     let mut found: Vec<Loop> = Vec::new();
     for range in candidates {
         let apart = found.last().is_none_or(|last| last.blocks.end <= range.start);
-        if apart && let Some(found_loop) = Loop::new(function, range, kinds) {
+        if apart && let Some(found_loop) = Loop::new(function, host, range, kinds) {
             found.push(found_loop);
         }
     }
@@ -151,7 +154,12 @@ pub fn loops(function: &Function, steps: impl Fn(&Form, &Picks) -> bool) -> Vec<
 }
 
 impl Loop {
-    fn new<'k>(function: &Function, blocks: Range<u32>, kinds: impl Fn() -> &'k Kinds) -> Option<Loop> {
+    fn new<'k>(
+        function: &Function,
+        host: Host,
+        blocks: Range<u32>,
+        kinds: impl Fn() -> &'k Kinds,
+    ) -> Option<Loop> {
         if blocks.len() > MOST_BLOCKS {
             return None;
         }
@@ -190,6 +198,7 @@ impl Loop {
                     accesses.push(Access {
                         space: space_of(&op.kind)?,
                         bytes: u64::from(access.bytes * access.count),
+                        align: access.align.into(),
                         write: operation.writes(),
                         offset: access.offset,
                         narrow: width(access.base) == Width::W32,
@@ -218,6 +227,9 @@ impl Loop {
             });
         }
         join(&mut bodies);
+        if host.has_many_vectors() {
+            bodies.iter_mut().for_each(|body| join_loads(&mut body.operations, &mut accesses));
+        }
         if blocks.len() + exits.len() > MOST_BLOCKS || accesses.len() > MOST_ACCESSES {
             return None;
         }

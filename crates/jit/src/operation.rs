@@ -110,6 +110,8 @@ pub(crate) struct Access {
     /// Bytes of an element: those of its slot, or fewer.
     pub bytes: u32,
     pub count: u32,
+    /// What each address is a multiple of.
+    pub align: u32,
     /// In straight-line code: where addresses are that do not step evenly.
     pub within: Option<Within>,
     /// In straight-line code: nothing is known of the addresses before the code runs, so it checks them itself.

@@ -218,7 +218,16 @@ mod tests {
     }
 
     fn access(base: u32, bytes: u32) -> Access {
-        Access { index: 0, base: Slot(base), offset: 0, bytes, count: 1, within: None, checked: false }
+        Access {
+            index: 0,
+            base: Slot(base),
+            offset: 0,
+            bytes,
+            count: 1,
+            align: bytes,
+            within: None,
+            checked: false,
+        }
     }
 
     fn within(base: u32, low: i64, high: i64) -> Option<Within> {

@@ -260,6 +260,7 @@ fn access(
         offset: offset.into(),
         bytes,
         count: count as u32,
+        align: bytes * count as u32,
         within: None,
         checked: false,
     })

@@ -23,6 +23,7 @@ mod registers;
 mod run;
 mod shared;
 mod tensor_memory;
+mod turns;
 
 pub use code::listing;
 pub use grid::run;

@@ -10,6 +10,7 @@ use crate::code::native_host;
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::KernelInfo;
 use crate::limits::Limits;
+use crate::turns::Turns;
 
 /// A launch that the interpreter runs: what its host threads share besides the launch itself.
 pub(crate) struct Run<'l> {
@@ -20,6 +21,8 @@ pub(crate) struct Run<'l> {
     pub shuffled: bool,
     pub native_code: NativeCode,
     pub grid_barrier: GridBarrier,
+    /// For atomic operations.
+    pub turns: Turns,
     pub limits: Limits,
 }
 
@@ -57,6 +60,7 @@ impl<'l> Run<'l> {
             shuffled: config.schedule.is_some(),
             native_code: if sliced || native_host(path).is_none() { NativeCode::Never } else { native_code },
             grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
+            turns: Turns::default(),
             limits,
         })
     }

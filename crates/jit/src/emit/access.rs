@@ -70,8 +70,8 @@ impl<H: HostVectors> Emitter<'_, H> {
         if self.source.is_local(access) && form != Form::UNIFORM {
             return None;
         }
-        let bytes = i64::from(access.bytes * access.count);
-        let aligned = bytes.count_ones() == 1 && form.step % bytes == 0 && form.span % bytes == 0;
+        let align = i64::from(access.align);
+        let aligned = form.step % align == 0 && form.span % align == 0;
         (aligned && form.bounds(self.groups).is_some()).then_some(form)
     }
 
@@ -86,9 +86,20 @@ impl<H: HostVectors> Emitter<'_, H> {
     }
 
     pub(super) fn load(&mut self, access: Access, signed: bool, dst: &[Option<Slot>]) -> Result {
+        // Another load has loaded them.
+        if access.count == 0 {
+            return Ok(());
+        }
         let places = self.check(access, dst.iter().flatten())?;
         if let Places::Interleaved(form, base, bytes) = places {
             return self.load_interleaved(access, (form, base, bytes), dst);
+        }
+        let is_plain = |slot: &Slot| !self.forms.contains_key(slot) && !self.is_wide(*slot);
+        let is_row = H::ROWS && (access.bytes, access.count) == (4, 4) && dst.iter().flatten().all(is_plain);
+        if is_row && self.asm.has_all() && places.scattered(0).is_some() {
+            self.load_rows(&places, dst)?;
+            self.block.free_vectors.extend(places.registers());
+            return Ok(());
         }
         for (element, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
@@ -246,7 +257,7 @@ impl<H: HostVectors> Emitter<'_, H> {
         if !self.is_wide(access.base) {
             self.asm.mov(ecx, ecx)?;
         }
-        self.asm.test(ecx, (access.bytes * access.count) as i32 - 1)?;
+        self.asm.test(ecx, access.align as i32 - 1)?;
         self.asm.jnz(ask)?;
         let start = self.region(access, offset_of!(Region, start));
         self.asm.sub(rcx, start)?;
@@ -282,11 +293,11 @@ impl<H: HostVectors> Emitter<'_, H> {
 
     fn check_each(&mut self, access: Access) -> Result<Places> {
         let [mut again, ask] = std::array::from_fn(|_| self.asm.create_label());
-        let (wide, bytes) = (self.is_wide(access.base), u64::from(access.bytes * access.count));
+        let (wide, others) = (self.is_wide(access.base), u64::from(access.align - 1));
         let chunks = self.chunks(access.base);
         let addresses = (0..chunks).map(|chunk| self.bits(access.base, chunk)).collect::<Result<Vec<_>>>()?;
         let offsets = (0..chunks).map(|_| self.temporary()).collect::<Result<Vec<_>>>()?;
-        let unaligned = if wide { bytes - 1 } else { (bytes - 1) | (bytes - 1) << 32 };
+        let unaligned = if wide { others } else { others | others << 32 };
         let unaligned = self.asm.constant([unaligned; 8]);
         let other = if H::NEEDS_ANOTHER { Some(self.temporary()?) } else { None };
         let local = if self.source.is_local(&access) { Some(self.temporary()?) } else { None };
@@ -478,16 +489,36 @@ impl<H: HostVectors> Emitter<'_, H> {
             let start = bytes + self.start_of_chunk(access, form, base, bytes, chunk)?;
             let registers = dst.iter().map(|_| self.temporary()).collect::<Result<Vec<_>>>()?;
             self.asm.deinterleave(&registers, |bytes| ptr(base + (start + bytes)))?;
-            for (slot, register) in dst.iter().zip(registers) {
-                // It may become that of the slot.
-                self.block.free_vectors.push(register);
-                let Some(slot) = *slot else { continue };
-                self.define((slot, chunk), false, |asm, dst| match dst {
-                    Destination { register: same, mask: None } if same == register => Ok(()),
-                    _ => asm.copy(dst, register, false),
-                })?;
+            self.define_elements(chunk, dst, &registers)?;
+        }
+        Ok(())
+    }
+
+    /// Gives slots the elements of a chunk's lanes. Each register may become that of its slot.
+    fn define_elements(&mut self, chunk: usize, dst: &[Option<Slot>], registers: &[Vector]) -> Result {
+        for (slot, &register) in dst.iter().zip(registers) {
+            self.block.free_vectors.push(register);
+            let Some(slot) = *slot else { continue };
+            self.define((slot, chunk), false, |asm, dst| match dst {
+                Destination { register: same, mask: None } if same == register => Ok(()),
+                _ => asm.copy(dst, register, false),
+            })?;
+        }
+        self.unpin();
+        Ok(())
+    }
+
+    /// Loads the four elements of each lane as one vector, and takes them apart.
+    fn load_rows(&mut self, places: &Places, dst: &[Option<Slot>]) -> Result {
+        self.keep_offsets(places)?;
+        for chunk in 0..self.parts {
+            let rows = [self.temporary()?, self.temporary()?, self.temporary()?, self.temporary()?];
+            for lane in 0..H::lanes(false) {
+                let place = self.lane_place(places, chunk * H::lanes(false) + lane, 0)?;
+                self.asm.load_row(rows[lane % 4], place, lane / 4)?;
             }
-            self.unpin();
+            let elements = self.asm.transpose_rows(rows)?;
+            self.define_elements(chunk, dst, &elements)?;
         }
         Ok(())
     }

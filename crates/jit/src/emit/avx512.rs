@@ -11,8 +11,9 @@ use std::ops::{Deref, DerefMut};
 
 use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, eax, ecx,
-    get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterXmm, AsmRegisterYmm,
+    AsmRegisterZmm, eax, ecx, get_xmm, get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx,
+    rdi,
 };
 use isa::BoolOp;
 
@@ -42,6 +43,11 @@ impl DerefMut for Avx512 {
 
 fn zmm(register: Vector) -> Result<AsmRegisterZmm> {
     get_zmm(Register::ZMM0 + u32::from(register.0)).ok_or(Refused)
+}
+
+/// The low 16 bytes of a register.
+fn quarter(register: Vector) -> Result<AsmRegisterXmm> {
+    get_xmm(Register::XMM0 + u32::from(register.0)).ok_or(Refused)
 }
 
 /// The low half of a register.
@@ -119,6 +125,7 @@ impl HostVectors for Avx512 {
     const MERGES: bool = true;
     const FEW: bool = false;
     const STRIDES: bool = true;
+    const ROWS: bool = true;
     const PRODUCTS: bool = true;
     const NEEDS_ANOTHER: bool = false;
 
@@ -378,6 +385,29 @@ impl HostVectors for Avx512 {
             _ => return Err(Refused),
         }
         Ok(())
+    }
+
+    fn load_row(&mut self, to: Vector, place: AsmMemoryOperand, part: usize) -> Result {
+        if part == 0 {
+            return Ok(self.vmovdqu32(quarter(to)?, place)?);
+        }
+        Ok(self.vinsertf32x4(zmm(to)?, zmm(to)?, place, part as i32)?)
+    }
+
+    fn transpose_rows(&mut self, rows: [Vector; 4]) -> Result<[Vector; 4]> {
+        let [first, second, third, fourth] = rows;
+        let [a, b, c, d] = [zmm(first)?, zmm(second)?, zmm(third)?, zmm(fourth)?];
+        // Elements of two rows side by side, and then of four.
+        self.vunpcklps(S, a, b)?;
+        self.vunpckhps(a, a, b)?;
+        self.vunpcklps(b, c, d)?;
+        self.vunpckhps(c, c, d)?;
+        self.vunpcklpd(d, S, b)?;
+        self.vunpckhpd(b, S, b)?;
+        self.vunpckhpd(S, a, c)?;
+        self.vunpcklpd(a, a, c)?;
+        self.vmovaps(c, S)?;
+        Ok([fourth, second, first, third])
     }
 
     fn load_strided(

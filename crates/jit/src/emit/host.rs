@@ -222,6 +222,8 @@ pub(super) trait HostVectors: Arithmetic {
     const FEW: bool;
     /// `load_strided` and `store_strided` are there.
     const STRIDES: bool = false;
+    /// `load_row` and `transpose_rows` are there.
+    const ROWS: bool = false;
     /// `load_quad`, `repeat_lane` and `add_product` are there, and registers enough for products of matrices.
     const PRODUCTS: bool = false;
     /// `is_inside` and `round_to_integer` need a third register.
@@ -281,6 +283,15 @@ pub(super) trait HostVectors: Arithmetic {
     /// Loads two or four elements of 4 bytes for each lane, which follow each other: one register for each element of a lane. `place`:
     /// so many bytes behind the first one.
     fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result;
+    /// Loads four elements of 4 bytes, which are those of one lane, to the part of a register with this number. That with number 0 comes
+    /// first.
+    fn load_row(&mut self, _to: Vector, _place: AsmMemoryOperand, _part: usize) -> Result {
+        Err(Refused)
+    }
+    /// Takes the elements of rows apart: of lane `4 p + j`, they are in part `p` of register `j`. Returns a register for each element.
+    fn transpose_rows(&mut self, _rows: [Vector; 4]) -> Result<[Vector; 4]> {
+        Err(Refused)
+    }
     /// For each lane of a chunk of 4-byte elements the element of another lane, in the scratch register. `from`: all chunks.
     fn permute(&mut self, from: &[Vector], lanes: &[u32]) -> Result;
     /// Loads four elements of 4 bytes to each four lanes.

@@ -7,6 +7,7 @@ use ir::{Slot, Width};
 use super::section::Section;
 use super::{Finder, LEAST_OPERATIONS, MOST_POINTERS, Pointer, Straight};
 use crate::MOST_PREDICATES;
+use crate::join::join_loads;
 use crate::loops::{self, Body, End, Loop, Parts, space_of};
 use crate::operation::{Access, Operation, Within};
 
@@ -23,7 +24,8 @@ impl Finder<'_> {
             guards.extend(of_all.filter(|guard| !guards.contains(guard)));
             let bytes = u64::from(access.bytes * access.count);
             let (offset, narrow) = (access.offset, self.width(access.base) == Width::W32);
-            accesses.push(loops::Access { space, bytes, write, offset, narrow, span: op.span });
+            let align = access.align.into();
+            accesses.push(loops::Access { space, bytes, align, write, offset, narrow, span: op.span });
             if access.checked {
                 checked.push(places.len());
                 places.push(None);
@@ -62,10 +64,14 @@ impl Finder<'_> {
         let own = section.renamed.keys().filter(is_live).filter_map(|slot| section.own(*slot));
         let of_slots = defined.iter().filter(|slot| is_live(slot) && !is_over(slot)).copied();
         let live_out: BTreeSet<Slot> = of_slots.chain(own).collect();
+        let mut operations = section.operations.clone();
+        if self.host.has_many_vectors() {
+            join_loads(&mut operations, &mut accesses);
+        }
         let spans = section.vector.iter().map(|op| op.span);
         let body = Body {
             spans: spans.chain(section.vector.last().map(|op| op.span)).collect(),
-            operations: section.operations.clone(),
+            operations,
             starts: Vec::new(),
             needed: live_out.clone(),
             end: End::Jump(1),

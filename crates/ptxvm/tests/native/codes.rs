@@ -11,7 +11,7 @@ use super::Writer;
 fn lines(host: Host, name: &str, text: &str) -> Vec<String> {
     let Ok(module) = Module::from_ptx(text) else { return Vec::new() };
     let functions = module.program().functions.iter().flatten();
-    let loops: Vec<Loop> = functions.flat_map(|function| jit::loops(function, |_, _| true)).collect();
+    let loops: Vec<Loop> = functions.flat_map(|function| jit::loops(function, host, |_, _| true)).collect();
     let line = |(index, a_loop): (usize, &Loop)| {
         let codes = (0..4).map(|way| {
             let native = a_loop.compile(host, |slot| match (slot.index() + way) % 4 {
@@ -36,7 +36,7 @@ fn listings_show_instructions() {
         let Ok(module) = Module::from_ptx(&Writer::loops(seed)) else { continue };
         for function in module.program().functions.iter().flatten() {
             for code in
-                jit::loops(function, |_, _| true).iter().filter_map(|plan| plan.compile(host, |_| None))
+                jit::loops(function, host, |_, _| true).iter().filter_map(|plan| plan.compile(host, |_| None))
             {
                 let listing = code.listing(|_| "PTX".to_owned());
                 assert!(

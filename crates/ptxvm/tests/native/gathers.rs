@@ -5,11 +5,11 @@ use ptxvm::{Device, Engine, HostPath, Module};
 use super::native_paths;
 
 /// Threads of a block. They do not divide the 1024 lanes of a mask.
-const THREADS: u32 = 320;
+pub(super) const THREADS: u32 = 320;
 
 /// `k(in, out)` with these instructions; `%a` and `%b` are the addresses of the thread's elements, `%z` that of the input, and `%r0` is what
 /// the thread has loaded.
-fn kernel(body: &str) -> Module {
+pub(super) fn kernel(body: &str) -> Module {
     kernel_of(THREADS, body)
 }
 
@@ -17,7 +17,7 @@ fn kernel(body: &str) -> Module {
 fn kernel_of(threads: u32, body: &str) -> Module {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
-         .reg .b32 %t, %x, %i, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %e, %z;\n\
+         .reg .b32 %t, %x, %i, %n, %r<4>; .reg .pred %p, %q; .reg .b64 %a, %b, %c, %d, %e, %z;\n\
          ld.param.u64 %z, [in];\nld.param.u64 %b, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %x, %ctaid.x;\n\
          mad.lo.u32 %i, %x, {threads}, %t;\nmad.wide.u32 %a, %i, 4, %z;\nmad.wide.u32 %b, %i, 4, %b;\n\
          ld.global.u32 %r0, [%a];\n{body}\nret;\n}}\n"
@@ -46,7 +46,7 @@ fn run(
 }
 
 /// The accesses that native code checks itself in all sections of basic blocks and of traces.
-fn checked(module: &Module) -> (usize, usize) {
+pub(super) fn checked(module: &Module) -> (usize, usize) {
     let functions = module.program().functions.iter().flatten();
     let found = functions.map(|function| jit::straight(function, jit::Host::Avx2, |_, _| true).of_gang);
     found.fold((0, 0), |(blocks, traces), found| {
@@ -58,7 +58,7 @@ fn checked(module: &Module) -> (usize, usize) {
 }
 
 /// On every path as the reference engine has it; and the fault, if there is one, as the interpreter tells it.
-fn is_that_of_the_reference_engine(module: &Module, input: &[u32]) -> Result<u64, String> {
+pub(super) fn is_that_of_the_reference_engine(module: &Module, input: &[u32]) -> Result<u64, String> {
     blocks_are_those_of_the_reference_engine(module, (input, THREADS))
 }
 
@@ -74,7 +74,7 @@ fn blocks_are_those_of_the_reference_engine(module: &Module, blocks: (&[u32], u3
 }
 
 /// Elements that are places in the input.
-fn places() -> Vec<u32> {
+pub(super) fn places() -> Vec<u32> {
     (0..4 * THREADS).map(|i| i.wrapping_mul(2_654_435_761) % (4 * THREADS)).collect()
 }
 

@@ -22,6 +22,7 @@ mod directed;
 mod doubles;
 mod gathers;
 mod locals;
+mod neighbours;
 mod shorts;
 mod solo;
 mod tiles;
@@ -118,7 +119,7 @@ fn are_those_of_the_reference_engine(
 #[test]
 fn random_loops_are_those_of_the_reference_engine() {
     are_those_of_the_reference_engine(Writer::loops, |function, host| {
-        jit::loops(function, |_, _| true).iter().any(|a_loop| a_loop.compile(host, |_| None).is_some())
+        jit::loops(function, host, |_, _| true).iter().any(|a_loop| a_loop.compile(host, |_| None).is_some())
     });
 }
 

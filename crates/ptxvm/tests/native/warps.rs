@@ -110,7 +110,7 @@ fn compare(text: &str, input: &[u32], words: usize, threads: usize) {
     let has_code = |host| {
         let mut functions = module.program().functions.iter().flatten();
         let compiles = |plan: &jit::Loop| plan.compile(host, |_| Some(Form { step: 4, span: 64 })).is_some();
-        functions.any(|function| jit::loops(function, |_, _| true).iter().any(compiles))
+        functions.any(|function| jit::loops(function, host, |_, _| true).iter().any(compiles))
     };
     assert!(cfg!(not(all(target_arch = "x86_64", unix))) || Host::ALL.into_iter().all(has_code), "{text}");
     let run = |engine, path| {

@@ -151,7 +151,7 @@ pub fn listing(program: &ir::Program, path: HostPath, ptx: impl Fn(Span) -> Stri
     for (of, function) in program.module.functions.iter().zip(&program.functions) {
         let Some(function) = function else { continue };
         let form = jit::uniform(function, steps);
-        for plan in jit::loops(function, steps) {
+        for plan in jit::loops(function, host, steps) {
             text += &of_code("a loop", &of.name, plan.compile(host, &form));
         }
         let found = jit::straight(function, host, steps_in_line);
@@ -235,6 +235,6 @@ impl Builder<'_> {
             };
             Some((native.plan.blocks.start, Box::new(native)))
         };
-        jit::loops(self.function, steps).into_iter().filter_map(native).collect()
+        jit::loops(self.function, host, steps).into_iter().filter_map(native).collect()
     }
 }

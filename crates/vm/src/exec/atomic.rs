@@ -5,6 +5,7 @@
 //! - all lanes combine one operand value into one integer element, and no lane reads the old value: one combined
 //!   operation;
 //! - all lanes operate on one element: one host atomic operation, so other host threads see a single update;
+//! - so do lanes that follow each other;
 //! - counters in the CTA's own shared memory (histograms);
 //! - few active lanes.
 //!
@@ -154,12 +155,14 @@ impl Gang<'_> {
         self.take_operands(op, active, &mut operands);
         let update = Update::of(op, own);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
-        unsafe {
+        let all = || unsafe {
             match op.ty.bytes() {
                 4 => update.lanes::<u32>(&mut operands, active, base, own),
                 _ => update.lanes::<u64>(&mut operands, active, base, own),
             }
-        }
+        };
+        let threads = if own { 1 } else { self.launch.config().host_threads() };
+        self.launch.turns.take(active.count, threads, all);
         self.write_old_values(op, active, &operands);
         self.scratch.atomic = Some(operands);
     }

@@ -445,7 +445,7 @@ fn multiply(frame: &mut Frame, op: &WarpOp) {
 
 /// The least and the greatest address of the lanes that ask. `form`: how addresses step. `None`: one is not allowed.
 fn addresses_asked(frame: &Frame, access: &jit::Access, form: Option<Form>) -> Option<(u64, u64)> {
-    let &jit::Access { bytes, offset, narrow, .. } = access;
+    let &jit::Access { align, offset, narrow, .. } = access;
     let (mut least, mut greatest) = (u64::MAX, 0);
     for lane in (0..u32::BITS as usize).filter(|lane| frame.asking >> lane & 1 != 0) {
         let address = match form {
@@ -458,7 +458,7 @@ fn addresses_asked(frame: &Frame, access: &jit::Access, form: Option<Form>) -> O
         };
         let address = address.wrapping_add_signed(offset);
         let address = if narrow { address & u64::from(u32::MAX) } else { address };
-        if !address.is_multiple_of(bytes) {
+        if !address.is_multiple_of(align) {
             return None;
         }
         (least, greatest) = (least.min(address), greatest.max(address));
@@ -469,7 +469,7 @@ fn addresses_asked(frame: &Frame, access: &jit::Access, form: Option<Form>) -> O
 /// The memory that an access keeps, with the greatest address that is asked for.
 fn kept_region(region: Region, access: &jit::Access, greatest: u64) -> Option<KnownRegion> {
     // As for inline caches: memory that may be gone the next time is looked up each time.
-    if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(access.bytes) {
+    if region.base >= HEAP_BASE || region.passing || !region.base.is_multiple_of(access.align) {
         return None;
     }
     let mut known = KnownRegion::new(region, access.bytes)?;

@@ -63,18 +63,17 @@ pub(super) trait Cell: Copy + Into<u64> {
     /// `at` must be valid for an aligned element.
     unsafe fn now(at: *mut Self) -> u64;
 
-    /// Atomically replaces a value by `f` of it; returns the old value. The value is probably still `seen`. If `op`
-    /// is an integer operation with a host instruction, no compare-exchange loop is needed.
+    /// An operation on integers for which the host has an instruction; returns the old value. `None`: it has none.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
-    unsafe fn update_as(
-        op: Option<AtomicOp>,
-        at: *mut Self,
-        seen: u64,
-        a: u64,
-        f: impl Fn(u64) -> u64,
-    ) -> u64;
+    unsafe fn update_as(op: AtomicOp, at: *mut Self, a: u64) -> Option<u64>;
+
+    /// Atomically replaces a value by `f` of it; returns the old value. The value is probably still `seen`.
+    ///
+    /// # Safety
+    /// `at` must be valid for an aligned element.
+    unsafe fn replace(at: *mut Self, seen: u64, f: impl FnMut(u64) -> u64) -> u64;
 }
 
 macro_rules! cell {
@@ -90,23 +89,32 @@ macro_rules! cell {
         }
 
         #[inline(always)]
-        unsafe fn update_as(op: Option<AtomicOp>, at: *mut $T, seen: u64, a: u64, f: impl Fn(u64) -> u64) -> u64 {
+        unsafe fn update_as(op: AtomicOp, at: *mut $T, a: u64) -> Option<u64> {
+            // SAFETY: as below.
+            let cell = unsafe { <$Atomic>::from_ptr(at) };
+            let a = a as $T;
+            let old = match op {
+                AtomicOp::Add => cell.fetch_add(a, Ordering::SeqCst),
+                AtomicOp::And => cell.fetch_and(a, Ordering::SeqCst),
+                AtomicOp::Or => cell.fetch_or(a, Ordering::SeqCst),
+                AtomicOp::Xor => cell.fetch_xor(a, Ordering::SeqCst),
+                AtomicOp::Exchange => cell.swap(a, Ordering::SeqCst),
+                _ => return None,
+            };
+            Some(old.into())
+        }
+
+        #[inline(always)]
+        unsafe fn replace(at: *mut $T, seen: u64, mut f: impl FnMut(u64) -> u64) -> u64 {
             // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
             let cell = unsafe { <$Atomic>::from_ptr(at) };
-            let (a, mut seen) = (a as $T, seen as $T);
-            match op {
-                Some(AtomicOp::Add) => cell.fetch_add(a, Ordering::SeqCst).into(),
-                Some(AtomicOp::And) => cell.fetch_and(a, Ordering::SeqCst).into(),
-                Some(AtomicOp::Or) => cell.fetch_or(a, Ordering::SeqCst).into(),
-                Some(AtomicOp::Xor) => cell.fetch_xor(a, Ordering::SeqCst).into(),
-                Some(AtomicOp::Exchange) => cell.swap(a, Ordering::SeqCst).into(),
-                _ => loop {
-                    let new = f(seen.into()) as $T;
-                    match cell.compare_exchange(seen, new, Ordering::SeqCst, Ordering::SeqCst) {
-                        Ok(old) => return old.into(),
-                        Err(now) => seen = now,
-                    }
-                },
+            let mut seen = seen as $T;
+            loop {
+                let new = f(seen.into()) as $T;
+                match cell.compare_exchange(seen, new, Ordering::SeqCst, Ordering::SeqCst) {
+                    Ok(old) => return old.into(),
+                    Err(now) => seen = now,
+                }
             }
         }
     })* };
@@ -156,9 +164,8 @@ impl Update {
     /// access the memory.
     pub unsafe fn lanes<T: Cell>(&self, operands: &mut Operands, active: &Active, base: *mut u8, own: bool) {
         // The host has atomic instructions for integers only.
-        let native = (!self.ty.is_float()).then_some(self.op);
         use AtomicOp::{Add, And, Exchange, Or, Xor};
-        let attempts = !matches!(native, Some(Add | And | Or | Xor | Exchange));
+        let attempts = self.ty.is_float() || !matches!(self.op, Add | And | Or | Xor | Exchange);
         let at = |offset: u64| base.wrapping_add(offset as usize).cast::<T>();
         // Read all elements of a warp first: their cache misses overlap, whereas each atomic instruction must finish
         // before the next one starts.
@@ -186,14 +193,32 @@ impl Update {
                         if attempts {
                             look(operands, first, lanes);
                         }
-                        ones(lanes).for_each(|lane| {
-                            let lane = first + lane;
-                            let (a, b, at) = (operands.a[lane], operands.b[lane], at(operands.offsets[lane]));
-                            let seen = operands.old[lane];
+                        let mut left = lanes;
+                        while left != 0 {
+                            let run = first_run(left, &operands.offsets[first..]);
+                            left &= !run;
+                            let lane = first + run.trailing_zeros() as usize;
+                            let at = at(operands.offsets[lane]);
+                            if run.is_power_of_two()
+                                && !attempts
+                                // SAFETY: the caller's promise.
+                                && let Some(old) = unsafe { T::update_as(self.op, at, operands.a[lane]) }
+                            {
+                                operands.old[lane] = old;
+                                continue;
+                            }
                             // SAFETY: the caller's promise.
-                            let old = unsafe { T::update_as(native, at, seen, a, |old| $apply(old, a, b)) };
-                            operands.old[lane] = old;
-                        });
+                            let seen = if attempts { operands.old[lane] } else { unsafe { T::now(at) } };
+                            let all = |mut value: u64| {
+                                ones(run).map(|lane| first + lane).for_each(|lane| {
+                                    operands.old[lane] = value;
+                                    value = T::cut($apply(value, operands.a[lane], operands.b[lane])).into();
+                                });
+                                value
+                            };
+                            // SAFETY: the caller's promise.
+                            unsafe { T::replace(at, seen, all) };
+                        }
                     }
                 }
             };
@@ -284,6 +309,16 @@ impl Update {
         }
         sum.to_bits()
     }
+}
+
+/// The lowest of these lanes of a warp, and those behind it up to one that is at another element. One update of the host does what all of
+/// them do; as many would wait for each other.
+#[inline(always)]
+fn first_run(lanes: u32, offsets: &[u64]) -> u32 {
+    let mut run = lanes & lanes.wrapping_neg();
+    let offset = offsets[run.trailing_zeros() as usize];
+    ones(lanes ^ run).take_while(|&lane| offsets[lane] == offset).for_each(|lane| run |= 1 << lane);
+    run
 }
 
 /// The operation on integers, and on the bits of other types if it only moves bits.
