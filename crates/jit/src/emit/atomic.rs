@@ -8,7 +8,7 @@ use iced_x86::code_asm::{
 use ir::Slot;
 
 use super::access::Places;
-use super::host::low_number;
+use super::host::{Scattered, low_number};
 use super::operations::scratch_place;
 use super::{Emitter, Form, GROUP_LANES, HostVectors, NAN_BITS, Refused, Result};
 use crate::native::Frame;
@@ -24,6 +24,11 @@ pub(super) struct Update {
     pub src: Slot,
     /// Often all lanes are there, where the code does not know it.
     pub often_all: bool,
+}
+
+/// The value of a lane, and what its element was before.
+fn element_of(lane: usize, wide: bool) -> AsmMemoryOperand {
+    ptr(rdi + (offset_of!(Frame, elements) + if wide { 8 } else { 4 } * lane))
 }
 
 impl<H: HostVectors> Emitter<'_, H> {
@@ -44,12 +49,13 @@ impl<H: HostVectors> Emitter<'_, H> {
             self.unpin();
         }
         let places = self.check(access, [src].iter())?;
-        let places = self.kept_places(places)?;
+        let all = self.asm.has_all();
+        let in_registers = places.scattered(0).filter(|_| !op.is_float()).is_some();
+        let places = if all && in_registers { places } else { self.kept_places(places)? };
         let [mut none, mut some, mut next] = std::array::from_fn(|_| self.asm.create_label());
         self.asm.push(r10)?;
         self.asm.push(r11)?;
         self.asm.push(rax)?;
-        let all = self.asm.has_all();
         if !all {
             self.asm.test(eax, eax)?;
             self.asm.jz(none)?;
@@ -60,10 +66,14 @@ impl<H: HostVectors> Emitter<'_, H> {
                 self.asm.cmp(eax, lanes)?;
                 self.asm.jne(some)?;
             }
-            for lane in 0..self.groups * GROUP_LANES {
-                let place = self.lane_place(&places, lane, 0)?;
-                let element = ptr(rdi + (elements + if wide { 8 } else { 4 } * lane));
-                self.change(update, place, element, (literal, wide))?;
+            match places.scattered(0).filter(|_| in_registers) {
+                Some(scattered) => self.change_scattered(update, scattered, (literal, wide))?,
+                None => {
+                    for lane in 0..self.groups * GROUP_LANES {
+                        let place = self.lane_place(&places, lane, 0)?;
+                        self.change(update, place, element_of(lane, wide), (literal, wide))?;
+                    }
+                }
             }
             self.asm.jmp(none)?;
         }
@@ -92,6 +102,35 @@ impl<H: HostVectors> Emitter<'_, H> {
             let place = ptr(rdi + (elements + H::BYTES * chunk));
             this.define((dst, chunk), false, |asm, dst| asm.load_result(dst, place, wide))
         })
+    }
+
+    /// Changes the elements of all lanes. Their offsets are taken out of registers: those that have just been stored in memory as vectors take
+    /// twice as long. Changes `rax`, `rdx` and `r10`.
+    fn change_scattered(
+        &mut self,
+        update: Update,
+        Scattered { offsets, wide: wide_offsets, .. }: Scattered,
+        (literal, wide): (Option<i32>, bool),
+    ) -> Result {
+        let mut lane = 0;
+        let mut change = |this: &mut Self, place| {
+            lane += 1;
+            this.change(update, place, element_of(lane - 1, wide), (literal, wide))
+        };
+        for &register in offsets {
+            for number in 0..H::BYTES / 16 {
+                self.asm.take_16_bytes([r10, rax], register, number)?;
+                for (offset, low) in [(r10, r10d), (rax, eax)] {
+                    if !wide_offsets {
+                        self.asm.movsxd(rdx, low)?;
+                        change(self, ptr(rcx + rdx))?;
+                        self.asm.sar(offset, 32)?;
+                    }
+                    change(self, ptr(rcx + offset))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the offsets of elements in memory, and lets `rcx` have what they are relative to, unless all lanes are there. Changes neither

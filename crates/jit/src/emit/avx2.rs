@@ -266,6 +266,15 @@ impl HostVectors for Avx2 {
         Ok(())
     }
 
+    fn take_16_bytes(&mut self, to: [AsmRegister64; 2], from: Vector, number: usize) -> Result {
+        let part = xmm(if number == 0 { from } else { Self::SCRATCH })?;
+        if number > 0 {
+            self.vextracti128(part, ymm(from)?, 1)?;
+        }
+        self.vmovq(to[0], part)?;
+        Ok(self.vpextrq(to[1], part, 1)?)
+    }
+
     fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result {
         let registers = to.iter().map(|&register| ymm(register)).collect::<Result<Vec<_>>>()?;
         if let [a, b] = registers[..] {

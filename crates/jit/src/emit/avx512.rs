@@ -11,13 +11,14 @@ use std::ops::{Deref, DerefMut};
 
 use iced_x86::Register;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterXmm, AsmRegisterYmm,
-    AsmRegisterZmm, eax, ecx, get_xmm, get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx,
-    rdi,
+    AsmMemoryOperand, AsmRegister32, AsmRegister64, AsmRegisterK, AsmRegisterYmm, AsmRegisterZmm, eax, ecx,
+    get_ymm, get_zmm, k1, k2, k3, k4, k5, k6, k7, ptr, qword_ptr, rcx, rdi,
 };
 use isa::BoolOp;
 
-use super::host::{Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector};
+use super::host::{
+    Arithmetic, Assembler, Chooser, Destination, HostVectors, MASK, Mask, Scattered, Vector, low_number,
+};
 use super::{GROUP_LANES, NAN_BITS, Refused, Result};
 use crate::native::Frame;
 
@@ -43,11 +44,6 @@ impl DerefMut for Avx512 {
 
 fn zmm(register: Vector) -> Result<AsmRegisterZmm> {
     get_zmm(Register::ZMM0 + u32::from(register.0)).ok_or(Refused)
-}
-
-/// The low 16 bytes of a register.
-fn quarter(register: Vector) -> Result<AsmRegisterXmm> {
-    get_xmm(Register::XMM0 + u32::from(register.0)).ok_or(Refused)
 }
 
 /// The low half of a register.
@@ -387,9 +383,22 @@ impl HostVectors for Avx512 {
         Ok(())
     }
 
+    fn take_16_bytes(&mut self, to: [AsmRegister64; 2], from: Vector, number: usize) -> Result {
+        let part = low_number(if number == 0 { from } else { Self::SCRATCH })?;
+        if number > 0 {
+            self.vextracti32x4(part, zmm(from)?, number as i32)?;
+        }
+        // The shorter encoding has only half of the registers.
+        self.set_prefer_vex(false);
+        self.vmovq(to[0], part)?;
+        self.vpextrq(to[1], part, 1)?;
+        self.set_prefer_vex(true);
+        Ok(())
+    }
+
     fn load_row(&mut self, to: Vector, place: AsmMemoryOperand, part: usize) -> Result {
         if part == 0 {
-            return Ok(self.vmovdqu32(quarter(to)?, place)?);
+            return Ok(self.vmovdqu32(low_number(to)?, place)?);
         }
         Ok(self.vinsertf32x4(zmm(to)?, zmm(to)?, place, part as i32)?)
     }

@@ -283,6 +283,8 @@ pub(super) trait HostVectors: Arithmetic {
     /// Loads two or four elements of 4 bytes for each lane, which follow each other: one register for each element of a lane. `place`:
     /// so many bytes behind the first one.
     fn deinterleave(&mut self, to: &[Vector], place: impl Fn(i32) -> AsmMemoryOperand) -> Result;
+    /// The two halves of 16 bytes of a register, those with this number. Changes the scratch register.
+    fn take_16_bytes(&mut self, to: [AsmRegister64; 2], from: Vector, number: usize) -> Result;
     /// Loads four elements of 4 bytes, which are those of one lane, to the part of a register with this number. That with number 0 comes
     /// first.
     fn load_row(&mut self, _to: Vector, _place: AsmMemoryOperand, _part: usize) -> Result {
